@@ -1,0 +1,1 @@
+"""A campaign: its folder, seal, schedule, journal, runner, and the tables folded from them."""

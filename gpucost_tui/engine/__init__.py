@@ -1,0 +1,1 @@
+"""Runs one pass and says what happened. Knows no campaign; only its child imports torch."""
