@@ -16,6 +16,8 @@ from gpucost_tui.protocol.execution import FACTORS, Execution, with_changes
 
 FORMAT = 1
 
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+
 
 class Decision(Frozen):
     """What is asked, and the bounds that are fixed before the first duration is seen (R1)."""
@@ -37,7 +39,9 @@ class Stratum(Frozen):
 class Corpus(Frozen):
     """What the corpora are, and how they relate to their source."""
 
-    right_of_use: Prose = Field(description="why this text may be used here (R5)")
+    right_of_use: Annotated[str, Field(strict=True, max_length=20_000)] = Field(
+        description="why this text may be used here (R5); empty in a template, refused at the seal"
+    )
     strata: tuple[Stratum, ...] = ()
     label_column: Word | None = Field(
         default=None, description="column with the class, for the distribution (R12)"
@@ -135,9 +139,8 @@ class Reproduction(Frozen):
 
     aim: Literal["identical-outputs", "bounded-difference", "business-quality"]
     max_difference: Annotated[Number, Field(ge=0)] | None = None
-    seeds: Annotated[tuple[Annotated[int, Field(strict=True, ge=0)], ...], Field(min_length=1)] = (
-        0,
-    )
+    stochastic: bool = Field(default=False, strict=True, description="outputs depend on the seed")
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = (0,)
 
     @model_validator(mode="after")
     def _bounded(self) -> Reproduction:
@@ -151,7 +154,9 @@ class Reproduction(Frozen):
 class Model(Frozen):
     """The model: a folder on this machine or a Hugging Face id with a revision."""
 
-    source: Word = Field(description="a folder, 'demo', or org/name[@revision]")
+    source: Annotated[str, Field(strict=True, max_length=1000)] = Field(
+        description="a folder, 'demo', or org/name[@revision]; empty in a template"
+    )
     name: Word | None = Field(default=None, description="how tables call it; default: from source")
     allow_remote_code: bool = Field(default=False, strict=True)
     allow_pickle: bool = Field(default=False, strict=True)
@@ -263,7 +268,7 @@ class Protocol(Frozen):
     tuning: Tuning
     reference: Reference
     quality: Quality
-    reproduction: Reproduction = Reproduction(aim="business-quality")
+    reproduction: Reproduction
     model: Model
     execution: Execution
     warmup: Warmup = Warmup()

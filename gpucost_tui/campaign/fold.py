@@ -1,0 +1,170 @@
+"""Folds the journal into attempts: the one way from what happened to what is shown.
+
+Any prefix of a journal folds: an attempt without an end is a row without a status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.journal import Event
+from gpucost_tui.campaign.slots import Slot, schedule
+from gpucost_tui.protocol.model import Protocol
+
+#: Columns that are empty when there is nothing to tell, which is no missing measurement.
+_NOT_MEASURED = frozenset({"failure", "exclusion_cause", "notes", "missing"})
+_NO_END = "no end is recorded yet"
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt as the journal tells it. ``row`` has every column of the raw table."""
+
+    number: int
+    slot: int
+    row: dict[str, Any]
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    device_memory: list[dict[str, Any]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    folder: str = ""
+    finished: bool = False
+    judged: bool = False
+    error: str | None = None
+
+    @property
+    def uses_slot(self) -> bool:
+        """Completed and failed attempts use their slot up; stopped and interrupted leave it open."""
+        return self.row["status"] in ("completed", "failed")
+
+
+@dataclass(slots=True)
+class State:
+    """All that the journal says of a campaign."""
+
+    manifest: str | None = None
+    attempts: dict[int, Attempt] = field(default_factory=dict)
+    additions: list[dict[str, Any]] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
+    running: bool = False  # a run began and its end is not recorded
+    last_end: str | None = None  # in words, why the last run ended
+    set_aside: list[dict[str, Any]] = field(default_factory=list)
+
+    def slots(self, protocol: Protocol) -> list[Slot]:
+        return schedule(protocol, self.additions)
+
+    def open_slots(self, protocol: Protocol) -> list[Slot]:
+        """Return the slots that no attempt has used up, in the planned order."""
+        used = {a.slot for a in self.attempts.values() if a.uses_slot}
+        return [slot for slot in self.slots(protocol) if slot.slot not in used]
+
+    def rounds(self, protocol: Protocol) -> int:
+        """Return how many rounds are planned by now, extensions included."""
+        return protocol.measurement.rounds + sum(a.get("rounds", 0) for a in self.additions)
+
+    def unfinished(self) -> list[Attempt]:
+        return [a for a in self.attempts.values() if not a.finished]
+
+    def unjudged(self) -> list[Attempt]:
+        return [a for a in self.attempts.values() if a.finished and not a.judged]
+
+
+def fold(events: Iterable[Event]) -> State:
+    """Fold events into a state."""
+    state = State()
+    for event in events:
+        step = _STEPS.get(event.event)
+        if step is not None:
+            step(state, event)
+    return state
+
+
+def _sealed(state: State, event: Event) -> None:
+    state.manifest = event.data["manifest"]
+
+
+def _host_seen(state: State, event: Event) -> None:
+    if event.data["host"] not in state.hosts:
+        state.hosts.append(event.data["host"])
+
+
+def _run_started(state: State, event: Event) -> None:
+    state.running = True
+
+
+def _run_ended(state: State, event: Event) -> None:
+    state.running = False
+    state.last_end = event.data["why"]
+
+
+def _added(state: State, event: Event) -> None:
+    state.additions.append(event.data)
+
+
+def _started(state: State, event: Event) -> None:
+    data = event.data
+    row = dict.fromkeys(SCHEMA)
+    row.update(data["row"], attempt=data["attempt"], started_at=event.time, excluded=False)
+    state.attempts[data["attempt"]] = Attempt(
+        data["attempt"], data["slot"], row, missing={"*": _NO_END}, folder=data["folder"]
+    )
+
+
+def _finished(state: State, event: Event) -> None:
+    data, attempt = event.data, state.attempts[event.data["attempt"]]
+    attempt.row.update(data["row"])
+    attempt.row.update(
+        ended_at=event.time,
+        status=data["status"],
+        failure=data["failure"],
+        finished_entries=data["finished_entries"],
+    )
+    attempt.missing = dict(data["missing"])
+    attempt.notes.extend(data["notes"])
+    attempt.device_memory = data["device_memory"]
+    attempt.error = data["error"]
+    attempt.finished = True
+
+
+def _judged(state: State, event: Event) -> None:
+    data, attempt = event.data, state.attempts[event.data["attempt"]]
+    attempt.row.update(data["row"])
+    attempt.missing.update(data["missing"])
+    attempt.notes.extend(data["notes"])
+    attempt.reasons = data["reasons"]
+    attempt.judged = True
+
+
+def _set_aside(state: State, event: Event) -> None:
+    state.set_aside.append(event.data)
+
+
+def missing_text(attempt: Attempt) -> str | None:
+    """Return ``column: reason; …`` for every empty measurement of a row (R20)."""
+    row, reasons = attempt.row, attempt.missing
+    parts = []
+    for name in SCHEMA:
+        if name in _NOT_MEASURED:
+            continue
+        if row[name] is None:
+            parts.append(f"{name}: {reasons.get(name) or reasons.get('*') or _NO_END}")
+        elif name in reasons:
+            parts.append(f"{name}: {reasons[name]}")  # a value that needs a word, such as a bound
+    return "; ".join(parts) or None
+
+
+_STEPS = {
+    "sealed": _sealed,
+    "host_seen": _host_seen,
+    "run_started": _run_started,
+    "run_ended": _run_ended,
+    "rounds_added": _added,
+    "slot_added": _added,
+    "attempt_started": _started,
+    "attempt_finished": _finished,
+    "attempt_judged": _judged,
+    "torn_line_set_aside": _set_aside,
+}

@@ -1,0 +1,263 @@
+"""Where a pass is measured: in a child process (lines over pipes), or in a thread of the runner.
+
+Both answer the same way, so that the runner and its tests know no difference (design: *One way to
+run*). A child that dies, hangs or is killed is an outcome like any other: ``failed``, ``killed``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from gpucost_tui.campaign.logs import BoundedLog
+from gpucost_tui.engine.contract import Job, Outcome
+from gpucost_tui.errors import EnvironmentLacks
+from gpucost_tui.text import clean
+
+#: What the runner may ask while a pass runs: leave after the batch; give up at once.
+Directive = Literal["batch", "now"] | None
+Tick = Callable[[dict[str, Any] | None], Directive]
+
+ENGINE = "gpucost_tui.engine.torch_engine:TorchEngine"
+#: Without any sign of life for so long, a child is taken for hung. Importing torch from a slow disk
+#: holds the interpreter for seconds at a time, so the bound is generous.
+SILENCE_S = 120.0
+_POLL_S = 0.1
+
+
+def engine_name() -> str:
+    """Return which engine measures: the real one, unless a test names another."""
+    return os.environ.get("GPUCOST_ENGINE", ENGINE)
+
+
+class Measurer(Protocol):
+    """Something that runs one job after the other."""
+
+    def start(self, tick: Tick) -> dict[str, Any]:
+        """Make ready (again); return what the engine says of versions and devices."""
+
+    def run(self, job: Job, tick: Tick) -> Outcome:
+        """Run one pass; ``tick`` is called with every message and at least ten times a second."""
+
+    def close(self) -> None:
+        """Give back process, model and memory."""
+
+
+class ChildMeasurer:
+    """A child process, kept from attempt to attempt and started again when it is gone."""
+
+    def __init__(self, log: Path, *, silence_s: float = SILENCE_S) -> None:
+        self._log = BoundedLog(log)
+        self._silence_s = silence_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._framework: dict[str, Any] = {}
+
+    def start(self, tick: Tick) -> dict[str, Any]:
+        if self._process is not None and self._process.poll() is None:
+            return self._framework
+        self.close()
+        self._inbox = queue.Queue()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "gpucost_tui.engine.child", "--engine", engine_name()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Its own session: a terminal's ctrl+c and hang-up reach the runner, which decides.
+            start_new_session=True,
+        )
+        inbox, process = self._inbox, self._process
+        threading.Thread(target=_read, args=(process.stdout, inbox), daemon=True).start()
+        threading.Thread(target=self._log.drain, args=(process.stderr,), daemon=True).start()
+        answer = self._wait("ready", tick)
+        if isinstance(answer, str):
+            self.close()
+            raise EnvironmentLacks(
+                f"the measuring process could not start: {answer}",
+                where=str(self._log.path.name),
+                fix="That log has its last words",
+            )
+        self._framework = answer["framework"]
+        return self._framework
+
+    def run(self, job: Job, tick: Tick) -> Outcome:
+        began = time.monotonic()
+        self._send({"do": "attempt", "job": job.to_json()})
+        answer = self._wait("outcome", tick)
+        if not isinstance(answer, str):
+            outcome = Outcome.from_json({k: v for k, v in answer.items() if k != "event"})
+            if outcome.poisoned:
+                self.close()
+            return outcome
+        log_tail = self._log.tail()
+        self.close()
+        return lost(job, answer, self._finished, time.monotonic() - began, log_tail)
+
+    def _wait(self, event: str, tick: Tick) -> dict[str, Any] | str:
+        """Return the awaited message, or in words how the child was lost."""
+        self._finished = 0
+        heard = time.monotonic()
+        asked: Directive = None
+        while True:
+            try:
+                message = self._inbox.get(timeout=_POLL_S)
+            except queue.Empty:
+                message = None
+            else:
+                heard = time.monotonic()
+                if message is None:
+                    return self._last_words()
+            if message is not None and message["event"] == "progress":
+                self._finished = message["finished"]
+            if message is not None and message["event"] == event:
+                return message
+            directive = tick(message)
+            if directive == "now":
+                self.kill()
+                return "now"
+            if directive == "batch" and asked is None:
+                asked = directive
+                self._send({"do": "stop", "how": "batch"})
+            if time.monotonic() - heard > self._silence_s:
+                self.kill()
+                return f"no sign of life for {self._silence_s:g} s: taken for hung and killed"
+
+    def _last_words(self) -> str:
+        assert self._process is not None  # noqa: S101 - called while waiting for it
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return "it closed its pipe and did not end: killed"
+        if code >= 0:
+            return f"it ended by itself with status {code}"
+        name = signal.Signals(-code).name
+        hint = " (the kernel's out-of-memory killer does this)" if name == "SIGKILL" else ""
+        return f"it was ended by {name}{hint}"
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process is not None and self._process.stdin is not None  # noqa: S101
+        # A broken pipe says the child is gone: its reader's end-of-file is what reports it.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def kill(self) -> None:
+        """End the child at once, and whatever it started."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            assert process.stdin is not None  # noqa: S101 - opened above
+            with contextlib.suppress(OSError):
+                process.stdin.write(b'{"do":"quit"}\n')
+                process.stdin.close()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+class ThreadMeasurer:
+    """The worker thread in the runner's own process: no isolation, marked in the row."""
+
+    def __init__(self) -> None:
+        self._inbox: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._worker: Any = None
+        self._framework: dict[str, Any] = {}
+
+    def start(self, tick: Tick) -> dict[str, Any]:
+        if self._worker is None:
+            from gpucost_tui.engine.worker import Worker
+
+            module, _, name = engine_name().partition(":")
+            engine = getattr(importlib.import_module(module), name)
+            self._worker = Worker(engine, self._inbox.put)
+            self._worker.start()
+            self._framework = self._wait("ready", tick)["framework"]
+        return self._framework
+
+    def run(self, job: Job, tick: Tick) -> Outcome:
+        self._worker.submit(job)
+        answer = self._wait("outcome", tick)
+        return Outcome.from_json({k: v for k, v in answer.items() if k != "event"})
+
+    def _wait(self, event: str, tick: Tick) -> dict[str, Any]:
+        while True:
+            try:
+                message: dict[str, Any] | None = self._inbox.get(timeout=_POLL_S)
+            except queue.Empty:
+                message = None
+            if message is not None and message["event"] == event:
+                return message
+            # A thread can't be killed: both directives leave after the batch.
+            if tick(message) is not None:
+                self._worker.stop()
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+
+def lost(job: Job, how: str, finished: int, after_s: float, log_tail: str) -> Outcome:
+    """Return the outcome of an attempt whose measuring process is gone (R21, R22).
+
+    ``finished_entries`` is the last count that was heard, a lower bound; there are no predictions,
+    because they are written after the pass.
+    """
+    stopped = how == "now"
+    words = "stopped at once on request" if stopped else f"the measuring process was lost: {how}"
+    reason = "the measuring process was ended" if stopped else "the measuring process was lost"
+    return Outcome(
+        attempt=job.attempt,
+        status="stopped" if stopped else "failed",
+        failure=None if stopped else "killed",
+        finished_entries=finished,
+        row={},
+        device_memory=[],
+        missing={
+            "finished_entries": "the last count that was heard, a lower bound",
+            "*": reason,
+        },
+        notes=[f"{words}, {after_s:.1f} s after the attempt began"],
+        error=words,
+        trace=f"{words}\n\nLast lines of its log:\n{clean(log_tail, one_line=False)}\n",
+        poisoned=True,
+    )
+
+
+def _read(stream: Any, inbox: queue.Queue[dict[str, Any] | None]) -> None:
+    """Turn the child's lines into messages; its end into ``None``."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in stream:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue  # a line cut off by the child's death; the end of file follows
+            if isinstance(message, dict) and "event" in message:
+                inbox.put(message)
+    inbox.put(None)

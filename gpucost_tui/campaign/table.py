@@ -1,0 +1,75 @@
+"""The raw table and the table of device memory, as Polars frames and as files (R19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gpucost_tui.campaign.columns import DEVICE_SCHEMA, SCHEMA
+from gpucost_tui.campaign.fold import Attempt, State, missing_text
+from gpucost_tui.files import replacing
+
+_TIMES = ("started_at", "ended_at")
+_TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.6fZ"
+
+
+def raw_table(state: State) -> pl.DataFrame:
+    """Return one row per attempt, in the order of their numbers, with the explicit schema."""
+    return _frame((_row(a) for _, a in sorted(state.attempts.items())), SCHEMA)
+
+
+def device_table(state: State) -> pl.DataFrame:
+    """Return one row per attempt and device."""
+    rows = (
+        {"attempt": a.number, **memory}
+        for _, a in sorted(state.attempts.items())
+        for memory in a.device_memory
+    )
+    return _frame(rows, DEVICE_SCHEMA)
+
+
+def write_tables(folder: Path, state: State, *, final: bool = False) -> None:
+    """Write raw_results.csv and device_memory.csv; at the end of a run the Parquet file too."""
+    table = raw_table(state)
+    _write_csv(table, folder / "raw_results.csv")
+    _write_csv(device_table(state), folder / "device_memory.csv")
+    if final:
+        with replacing(folder / "raw_results.parquet", sync=False) as scratch:
+            table.write_parquet(scratch)
+
+
+def rows_json(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return rows as JSON values: times as text, the rest as it is."""
+    return table.with_columns(
+        pl.col(name).dt.strftime(_TIME_FORMAT) for name in _TIMES
+    ).to_dicts()
+
+
+def _row(attempt: Attempt) -> dict[str, Any]:
+    row = dict(attempt.row)
+    row["missing"] = missing_text(attempt)
+    row["notes"] = "; ".join(attempt.notes) or None
+    for name in _TIMES:
+        if row[name] is not None:
+            row[name] = datetime.fromisoformat(row[name])
+    return row
+
+
+def _frame(rows: Iterable[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
+    """Build column by column: a type is never inferred from the first rows."""
+    kept = list(rows)
+    return pl.DataFrame(
+        [
+            pl.Series(name, [row.get(name) for row in kept], dtype=kind, strict=True)
+            for name, kind in schema.items()
+        ]
+    )
+
+
+def _write_csv(table: pl.DataFrame, path: Path) -> None:
+    with replacing(path, sync=False) as scratch:
+        table.write_csv(scratch, datetime_format=_TIME_FORMAT)

@@ -1,0 +1,199 @@
+"""What the rules refuse in a protocol that is well-formed: each refusal has its sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from gpucost_tui.protocol.execution import Execution, differing
+from gpucost_tui.protocol.load import Source
+from gpucost_tui.protocol.model import Protocol, Series
+from gpucost_tui.protocol.problem import Problem
+from gpucost_tui.text import clean
+
+OFFLINE = "offline-corpus"
+
+_OTHER_SCENARIOS = {
+    "interactive": "interactive serving (arrivals, concurrency, latency)",
+    "serving": "interactive serving (arrivals, concurrency, latency)",
+    "server": "interactive serving (arrivals, concurrency, latency)",
+    "online": "interactive serving (arrivals, concurrency, latency)",
+    "training": "training to convergence",
+    "fine-tuning": "training to convergence",
+}
+_WARMUP_KEYS = frozenset({"warmup", "warm_up", "inputs", "passes", "recompilation"})
+_SEED_KEYS = frozenset({"seed", "seeds"})
+
+
+def problems(protocol: Protocol, source: Source) -> list[Problem]:
+    """Return every refusal of the rules that the protocol alone shows (R2, R5, R10, R15, R28)."""
+    return [
+        *_scenario(protocol, source),
+        *_right_of_use(protocol, source),
+        *_model(protocol, source),
+        *_names(protocol, source),
+        *_variants(protocol, source),
+        *_series(protocol, source),
+        *_seeds(protocol, source),
+        *_references(protocol, source),
+    ]
+
+
+def _scenario(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    asked = protocol.decision.scenario
+    if asked == OFFLINE:
+        return
+    other = _OTHER_SCENARIOS.get(asked.lower(), f"'{clean(asked, limit=60)}'")
+    yield Problem(
+        source.where("decision", "scenario"),
+        f"the scenario asked for is {other}, which is another question: this program answers for "
+        "an offline corpus only (R2)",
+        f"Write scenario = '{OFFLINE}', or use another tool for that question",
+    )
+
+
+def _right_of_use(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    if not protocol.corpus.right_of_use.strip():
+        yield Problem(
+            source.where("corpus", "right_of_use"),
+            "the right to use this corpus is not stated (R5)",
+            "Say on what ground these texts may be processed here, such as a licence or a contract",
+        )
+
+
+def _model(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    if not protocol.model.source.strip():
+        yield Problem(
+            source.where("model", "source"),
+            "no model is named",
+            "Name a folder, org/name@revision, or 'demo'",
+        )
+
+
+def _names(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    for table, names in (
+        ("deliverables", [d.name for d in protocol.deliverables]),
+        ("series", [s.name for s in protocol.series]),
+        ("exclusion_causes", [c.name for c in protocol.exclusion_causes]),
+    ):
+        for name, times in Counter(names).items():
+            if times > 1:
+                where = source.where(table, names.index(name), "name")
+                yield Problem(where, f"'{clean(name)}' is used {times} times", "Name each once")
+
+
+def _variants(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    used = set(protocol.order())
+    for name, changes in protocol.variants.items():
+        if name not in used:
+            where = source.where("variants", name)
+            yield Problem(where, f"variant '{name}' is in no series", "Name it in one or remove it")
+        yield from _changes(name, changes, source)
+
+
+def _changes(name: str, changes: dict[str, object], source: Source) -> Iterator[Problem]:
+    for key, value in changes.items():
+        where = source.where("variants", name, key)
+        if key in _WARMUP_KEYS:
+            yield Problem(
+                where,
+                "a variant can't have a warm-up of its own: one rule holds for all (R15)",
+                "Set it in [warmup]",
+            )
+        elif key in _SEED_KEYS:
+            yield Problem(
+                where,
+                "a variant can't have seeds of its own: they are common to all (R28)",
+                "Set them in [reproduction]",
+            )
+        elif key not in Execution.model_fields:
+            known = ", ".join(Execution.model_fields)
+            yield Problem(
+                where, f"'{clean(key)}' is no execution setting", f"Known settings: {known}"
+            )
+        else:
+            yield from _value(where, key, value)
+
+
+def _value(where: str, key: str, value: object) -> Iterator[Problem]:
+    # max_length is the one setting without a default, so it makes a lone setting checkable.
+    try:
+        Execution.model_validate({"max_length": 1, key: value})
+    except ValidationError as error:
+        message = error.errors()[0]["msg"]
+        shown = clean(repr(value), limit=60)
+        yield Problem(where, f"{message[0].lower()}{message[1:]}, found {shown}", "Correct it")
+
+
+def _series(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    for number, series in enumerate(protocol.series):
+        where = source.where("series", number, "variants")
+        unknown = [name for name in series.variants if name not in protocol.variants]
+        for name in unknown:
+            fix = f"Define [variants.{name}] or remove it"
+            yield Problem(where, f"variant '{name}' is not defined", fix)
+        if not unknown:
+            yield from one_factor(protocol, series, where)
+
+
+def one_factor(protocol: Protocol, series: Series, where: str) -> Iterator[Problem]:
+    """Yield what R10 refuses in a series: variants that differ in more than its factor."""
+    try:
+        settings = {name: protocol.settings(name) for name in series.variants}
+    except ValidationError:
+        return  # an impossible value, which has a problem of its own
+    first, *others = series.variants
+    allowed = set() if series.factor == "hardware" else {series.factor}
+    for name in others:
+        extra = [f for f in differing(settings[first], settings[name]) if f not in allowed]
+        if extra:
+            yield Problem(
+                where,
+                f"'{first}' and '{name}' differ in {', '.join(extra)} beside the declared factor "
+                f"'{series.factor}': a series changes one variable (R10)",
+                "Give them the same values, or declare another series for that factor",
+            )
+    if allowed:
+        yield from _distinct(series, settings, where)
+
+
+def _distinct(series: Series, settings: dict[str, Execution], where: str) -> Iterator[Problem]:
+    seen: dict[object, str] = {}
+    for name in series.variants:
+        value = getattr(settings[name], series.factor)
+        if value in seen:
+            yield Problem(
+                where,
+                f"'{seen[value]}' and '{name}' have the same {series.factor} ({value}): nothing "
+                "is compared (R10)",
+                "Give each variant of the series a value of its own",
+            )
+        seen.setdefault(value, name)
+
+
+def _seeds(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    if protocol.reproduction.stochastic and len(protocol.reproduction.seeds) < 2:
+        yield Problem(
+            source.where("reproduction", "seeds"),
+            "a stochastic protocol with one seed can't tell the method from its luck (R28)",
+            "Name several common seeds; their results are kept apart",
+        )
+
+
+def _references(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    for table, key, name in (
+        ("reference", "variant", protocol.reference.variant),
+        ("quality", "tolerance_variant", protocol.quality.tolerance_variant),
+    ):
+        if name is not None and name not in protocol.order():
+            where = source.where(table, key)
+            yield Problem(where, f"variant '{name}' is in no series", "Name a variant of a series")
+    both = {protocol.reference.variant, protocol.quality.tolerance_variant} - {None}
+    if len(both) > 1:
+        yield Problem(
+            source.where("quality", "tolerance_variant"),
+            "the reference and the tolerance name two different variants",
+            "One variant makes the reference pass (round 0): name it in both",
+        )
