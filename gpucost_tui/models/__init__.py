@@ -1,0 +1,1 @@
+"""The model: found, checked and fingerprinted before the seal, without torch."""

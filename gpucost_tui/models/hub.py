@@ -1,0 +1,175 @@
+"""Gets a model from the Hugging Face hub or its cache: resolved to a commit, only what is needed.
+
+``huggingface_hub`` reads HF_HOME, HF_ENDPOINT and HF_HUB_OFFLINE once, when it is imported.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpucost_tui.errors import EnvironmentLacks, GpucostError, InputError
+from gpucost_tui.models import layout
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SOURCE = re.compile(r"(?P<id>[\w.-]{1,96}/[\w.-]{1,96})(@(?P<revision>[^\s@]{1,200}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A model in the cache. ``download_s`` is None when every file was there already."""
+
+    folder: Path
+    commit: str
+    download_s: float | None
+    notes: tuple[str, ...]
+
+
+def parse(source: str) -> tuple[str, str | None] | None:
+    """Split ``org/name@revision``; None where it has another form."""
+    found = _SOURCE.fullmatch(source)
+    if found is None or ".." in found["id"] or "--" in found["id"]:
+        return None
+    return found["id"], found["revision"]
+
+
+def fetch(
+    name: str, revision: str | None, *, pickle: bool, code: bool, offline: bool | None
+) -> Snapshot:
+    """Download the files that matter, or find them in the cache.
+
+    Args:
+        name: ``org/name``.
+        revision: A branch, tag or commit; None: the default branch.
+        pickle: Take pickled weights where there are no others.
+        code: Take Python files too.
+        offline: True uses the cache alone; None follows HF_HUB_OFFLINE.
+
+    Raises:
+        EnvironmentLacks: No access, no network, not in the cache, no room on the disk.
+        InputError: No such model or revision.
+    """
+    from huggingface_hub import constants
+
+    where = f"{name}@{revision}" if revision else name
+    try:
+        if offline or constants.HF_HUB_OFFLINE:
+            return _cached(name, revision, where, "offline")
+        return _online(name, revision, where, pickle=pickle, code=code)
+    except GpucostError:
+        raise
+    except Exception as error:
+        # The boundary to the library and to its HTTP client, whose errors differ by release.
+        raise _sentence(error, where) from error
+
+
+def _online(name: str, revision: str | None, where: str, *, pickle: bool, code: bool) -> Snapshot:
+    from huggingface_hub import HfApi, constants, snapshot_download
+
+    try:
+        info = HfApi().model_info(name, revision=revision)
+    except Exception as error:
+        if not _unreachable(error):
+            raise
+        reason = f"the hub can't be reached ({_first_line(error)})"
+        return _cached(name, revision, where, reason)
+    commit = str(info.sha)
+    present = [file.rfilename for file in info.siblings or []]
+    # A pickle that is not allowed is no reason to download it: the check of the folder refuses.
+    pickled = pickle and layout.uses_pickle(present)
+    wanted = list(layout.relevant(present, pickle=pickled, code=code))
+    if not wanted:
+        raise InputError("the revision has no file of a model", where=where)
+    store = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
+    absent = [n for n in wanted if not (store / "snapshots" / commit / n).exists()]
+    begun = time.perf_counter()
+    folder = snapshot_download(
+        name, revision=commit, allow_patterns=[glob.escape(n) for n in wanted]
+    )
+    took = time.perf_counter() - begun if absent else None
+    return Snapshot(Path(folder), commit, took, ())
+
+
+def _cached(name: str, revision: str | None, where: str, why: str) -> Snapshot:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
+    except LocalEntryNotFoundError as error:
+        if getattr(error, "snapshot_path", None):
+            # Part of the revision is here; whether it suffices, the check of the folder tells.
+            folder = Path(str(error.snapshot_path))  # type: ignore[attr-defined]
+        else:
+            fix = "Switch HF_HUB_OFFLINE off, or copy the model and name its folder"
+            if why != "offline":
+                fix = "Mend the network, or name a folder that holds the model"
+            raise EnvironmentLacks(
+                f"the model is not in the Hugging Face cache, and {_clause(why)}",
+                where=where,
+                fix=fix,
+            ) from error
+    commit = folder.name
+    if not _COMMIT.fullmatch(commit):
+        raise EnvironmentLacks("the cache does not tell the commit", where=where)
+    return Snapshot(folder, commit, None, (f"taken from the cache: {why}",))
+
+
+def _clause(why: str) -> str:
+    return "downloads are switched off (offline)" if why == "offline" else why
+
+
+def _unreachable(error: BaseException) -> bool:
+    """Tell errors of the way to the hub from answers of the hub."""
+    from huggingface_hub.errors import HfHubHTTPError
+
+    if isinstance(error, HfHubHTTPError):
+        return error.response.status_code >= 500
+    return isinstance(error, ConnectionError | TimeoutError) or _is_transport(error)
+
+
+def _is_transport(error: BaseException) -> bool:
+    # httpx under huggingface_hub 1, httpx2 under 2: the classes have the same names.
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return type(error).__module__.startswith("httpx") and "TransportError" in names
+
+
+def _sentence(error: Exception, where: str) -> GpucostError:
+    """Return one sentence for an error of huggingface_hub."""
+    from huggingface_hub import errors, get_token
+
+    token = get_token() is not None
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if isinstance(error, errors.GatedRepoError):
+        what = "the model is gated, and " + (
+            "your token has no access to it" if token else "no token is set"
+        )
+        fix = "Ask for access on the model's page, then set HF_TOKEN (or run 'hf auth login')"
+        return EnvironmentLacks(what, where=where, fix=fix)
+    if isinstance(error, errors.RepositoryNotFoundError):
+        what = "the hub knows no such model, or it is private"
+        fix = "Check the name" + ("" if token else "; for a private model set HF_TOKEN")
+        return InputError(what, where=where, fix=fix)
+    if isinstance(error, errors.RevisionNotFoundError):
+        fix = "Name a branch, a tag or a whole commit"
+        return InputError("the model has no such revision", where=where, fix=fix)
+    if status in (401, 403):
+        what = f"the hub refuses the {'token that is set' if token else 'request'} ({status})"
+        return EnvironmentLacks(what, where=where, fix="Set a valid HF_TOKEN, or unset it")
+    if isinstance(error, errors.HFValidationError):
+        return InputError(f"is no name of a model ({_first_line(error)})", where=where)
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        what = f"the cache can't be written ({error.strerror})"
+        fix = "Make room or set HF_HOME to another folder"
+        return EnvironmentLacks(what, where=where, fix=fix)
+    what = f"the model can't be downloaded ({type(error).__name__}: {_first_line(error)})"
+    return EnvironmentLacks(what, where=where, fix="Try again: what is complete is kept")
+
+
+def _first_line(error: Any) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".")[:200] if lines else type(error).__name__
