@@ -15,6 +15,7 @@ from typing import Any
 from gpucost_tui.errors import EnvironmentLacks, GpucostError, InputError
 from gpucost_tui.models import layout
 
+_OFFLINE = "downloads are switched off"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SOURCE = re.compile(r"(?P<id>[\w.-]{1,96}/[\w.-]{1,96})(@(?P<revision>[^\s@]{1,200}))?")
 
@@ -58,7 +59,7 @@ def fetch(
     where = f"{name}@{revision}" if revision else name
     try:
         if offline or constants.HF_HUB_OFFLINE:
-            return _cached(name, revision, where, "offline")
+            return _cached(name, revision, where, _OFFLINE)
         return _online(name, revision, where, pickle=pickle, code=code)
     except GpucostError:
         raise
@@ -87,11 +88,11 @@ def _online(name: str, revision: str | None, where: str, *, pickle: bool, code: 
     store = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
     absent = [n for n in wanted if not (store / "snapshots" / commit / n).exists()]
     begun = time.perf_counter()
-    folder = snapshot_download(
-        name, revision=commit, allow_patterns=[glob.escape(n) for n in wanted]
-    )
+    # By the revision's own name, so that the cache knows it offline; the folder is the commit.
+    patterns = [glob.escape(n) for n in wanted]
+    folder = Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     took = time.perf_counter() - begun if absent else None
-    return Snapshot(Path(folder), commit, took, ())
+    return Snapshot(folder, folder.name, took, ())
 
 
 def _cached(name: str, revision: str | None, where: str, why: str) -> Snapshot:
@@ -99,28 +100,25 @@ def _cached(name: str, revision: str | None, where: str, why: str) -> Snapshot:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
+        # Weights are checked in the folder, by their own index; what else is missing only the
+        # listing that the cache keeps can tell.
+        found = snapshot_download(
+            name, revision=revision, local_files_only=True, allow_patterns=list(layout.SMALL_FILES)
+        )
     except LocalEntryNotFoundError as error:
-        if getattr(error, "snapshot_path", None):
-            # Part of the revision is here; whether it suffices, the check of the folder tells.
-            folder = Path(str(error.snapshot_path))  # type: ignore[attr-defined]
-        else:
+        partly = getattr(error, "snapshot_path", None) is not None
+        held = "only partly in" if partly else "not in"
+        fix = "Mend the network, or name a folder that holds the model"
+        if why == _OFFLINE:
             fix = "Switch HF_HUB_OFFLINE off, or copy the model and name its folder"
-            if why != "offline":
-                fix = "Mend the network, or name a folder that holds the model"
-            raise EnvironmentLacks(
-                f"the model is not in the Hugging Face cache, and {_clause(why)}",
-                where=where,
-                fix=fix,
-            ) from error
+        raise EnvironmentLacks(
+            f"the model is {held} the Hugging Face cache, and {why}", where=where, fix=fix
+        ) from error
+    folder = Path(found)
     commit = folder.name
     if not _COMMIT.fullmatch(commit):
         raise EnvironmentLacks("the cache does not tell the commit", where=where)
     return Snapshot(folder, commit, None, (f"taken from the cache: {why}",))
-
-
-def _clause(why: str) -> str:
-    return "downloads are switched off (offline)" if why == "offline" else why
 
 
 def _unreachable(error: BaseException) -> bool:

@@ -39,6 +39,14 @@ _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
 _PICKLE_SHARD = re.compile(r"pytorch_model-\d+-of-\d+\.bin")
 
 
+#: The same as patterns for a listing of a repository, weights left out.
+SMALL_FILES = (
+    *sorted(_TOKENIZER | _CONFIG),
+    "[0-9]*_*/config.json",
+    "[0-9]*_*/model.safetensors",
+)
+
+
 def role(path: str, *, pickle: bool = False, code: bool = False) -> Role | None:
     """Return what a file (its path relative to the model, with ``/``) is for, or None.
 
