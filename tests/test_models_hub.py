@@ -197,6 +197,14 @@ def test_no_network(tmp_path: Path) -> None:
     assert lost["kind"] == "EnvironmentLacks" and "can't be reached" in lost["error"]
 
 
+def test_a_cache_that_cannot_be_written(hub: FakeHub, tmp_path: Path) -> None:
+    (tmp_path / "hub").write_text("a file where a folder should be")
+    lost = ask(tmp_path, hub.url)
+    assert lost["kind"] == "EnvironmentLacks" and "the cache can't be written" in lost["error"]
+    below = ask(tmp_path / "hub" / "deeper", hub.url)
+    assert below["kind"] == "EnvironmentLacks" and "HF_HOME" in below["error"]
+
+
 def test_an_incomplete_cache_is_not_a_model(hub: FakeHub, tmp_path: Path) -> None:
     ask(tmp_path, hub.url)
     for path in tmp_path.rglob("snapshots/*/model.safetensors"):

@@ -138,9 +138,9 @@ def _is_transport(error: BaseException) -> bool:
 
 def _sentence(error: Exception, where: str) -> GpucostError:
     """Return one sentence for an error of huggingface_hub."""
-    from huggingface_hub import errors, get_token
+    from huggingface_hub import errors
 
-    token = get_token() is not None
+    token = _has_token()
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(error, errors.GatedRepoError):
         what = "the model is gated, and " + (
@@ -166,6 +166,15 @@ def _sentence(error: Exception, where: str) -> GpucostError:
         return EnvironmentLacks(what, where=where, fix=fix)
     what = f"the model can't be downloaded ({type(error).__name__}: {_first_line(error)})"
     return EnvironmentLacks(what, where=where, fix="Try again: what is complete is kept")
+
+
+def _has_token() -> bool:
+    from huggingface_hub import get_token
+
+    try:
+        return get_token() is not None
+    except OSError:  # the place of the token file can't be read either
+        return False
 
 
 def _first_line(error: Any) -> str:
