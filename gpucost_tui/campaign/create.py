@@ -15,10 +15,11 @@ from tomlkit.exceptions import TOMLKitError
 
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.journal import trusted
-from gpucost_tui.corpus.answers import write_answers
-from gpucost_tui.corpus.read import read_entries
+from gpucost_tui.corpus.answers import read_answers
+from gpucost_tui.corpus.read import read_entries, read_tuning
 from gpucost_tui.corpus.store import write_sealed
 from gpucost_tui.errors import EnvironmentLacks, Refused, WrongUse
+from gpucost_tui.files import canonical_json
 from gpucost_tui.models.source import resolve
 from gpucost_tui.protocol.load import find, parse, read_source
 from gpucost_tui.protocol.model import Protocol
@@ -209,10 +210,11 @@ def _tuning(campaign: Campaign, document: Any, inputs: Inputs, parent: Campaign 
     if not inputs.tuning:
         return
     campaign.tuning_file.parent.mkdir()
-    entries = read_entries(
-        inputs.tuning, id_column=inputs.id_column, text_column=inputs.text_column
-    )
-    write_sealed(entries, campaign.tuning_file)
+    rows = read_tuning(inputs.tuning, id_column=inputs.id_column, text_column=inputs.text_column)
+    with campaign.tuning_file.open("wb") as stream:
+        for row in rows:
+            named = {} if row.id is None else {"id": row.id}
+            stream.write(canonical_json({**named, "text": row.text}) + b"\n")
     put(document, "tuning.declared", "files")
     document["tuning"].pop("statement", None)
 
@@ -234,11 +236,18 @@ def _references(
     for deliverable in (d.name for d in protocol.deliverables):
         target = campaign.reference_file(deliverable)
         if deliverable in given:
-            write_answers(given[deliverable], target, inputs.id_column, inputs.answer_column)
+            _answers(target, given[deliverable], inputs)
         elif parent is not None and parent.reference_file(deliverable).is_file():
             shutil.copyfile(parent.reference_file(deliverable), target)
     if given:
         document["reference"].pop("column", None)
+
+
+def _answers(target: Path, files: list[str], inputs: Inputs) -> None:
+    pairs = read_answers(files, id_column=inputs.id_column, answer_column=inputs.answer_column)
+    with target.open("wb") as stream:
+        for key, answer in pairs:
+            stream.write(canonical_json({"id": key, "answer": answer}) + b"\n")
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -254,5 +263,3 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return key.strip(), tomlkit.value(raw.strip())
     except (TOMLKitError, ValueError):
         return key.strip(), raw.strip()
-
-

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from gpucost_tui.campaign.folder import Campaign, Manifest
+from gpucost_tui.corpus.answers import answers_frame, read_answers
 from gpucost_tui.corpus.identifiers import compare_ids
 from gpucost_tui.corpus.store import sealed_frame
 from gpucost_tui.files import sha256_file
@@ -178,7 +179,7 @@ class Judge:
         reference = self._protocol.reference
         if reference.kind == "variant":
             return None
-        frame = sealed_frame(self._campaign.reference_file(deliverable), columns=["id", "answer"])
+        frame = answers_frame(read_answers([self._campaign.reference_file(deliverable)]))
         if reference.label_map:
             frame = frame.with_columns(pl.col("answer").replace(reference.label_map))
         return frame

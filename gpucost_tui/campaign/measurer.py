@@ -7,7 +7,6 @@ run*). A child that dies, hangs or is killed is an outcome like any other: ``fai
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import queue
@@ -21,15 +20,15 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from gpucost_tui.campaign.logs import BoundedLog
+from gpucost_tui.engine.child import DEFAULT_ENGINE, builder
 from gpucost_tui.engine.contract import Job, Outcome
+from gpucost_tui.engine.worker import Worker
 from gpucost_tui.errors import EnvironmentLacks
-from gpucost_tui.text import clean
 
 #: What the runner may ask while a pass runs: leave after the batch; give up at once.
 Directive = Literal["batch", "now"] | None
 Tick = Callable[[dict[str, Any] | None], Directive]
 
-ENGINE = "gpucost_tui.engine.torch_engine:TorchEngine"
 #: Without any sign of life for so long, a child is taken for hung. Importing torch from a slow disk
 #: holds the interpreter for seconds at a time, so the bound is generous.
 SILENCE_S = 120.0
@@ -38,7 +37,7 @@ _POLL_S = 0.1
 
 def engine_name() -> str:
     """Return which engine measures: the real one, unless a test names another."""
-    return os.environ.get("GPUCOST_ENGINE", ENGINE)
+    return os.environ.get("GPUCOST_ENGINE", DEFAULT_ENGINE)
 
 
 class Measurer(Protocol):
@@ -63,6 +62,7 @@ class ChildMeasurer:
         self._process: subprocess.Popen[bytes] | None = None
         self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._framework: dict[str, Any] = {}
+        self._finished = 0
 
     def start(self, tick: Tick) -> dict[str, Any]:
         if self._process is not None and self._process.poll() is None:
@@ -83,11 +83,7 @@ class ChildMeasurer:
         answer = self._wait("ready", tick)
         if isinstance(answer, str):
             self.close()
-            raise EnvironmentLacks(
-                f"the measuring process could not start: {answer}",
-                where=str(self._log.path.name),
-                fix="That log has its last words",
-            )
+            raise _not_started(answer, f"logs/{self._log.path.name}")
         self._framework = answer["framework"]
         return self._framework
 
@@ -122,6 +118,8 @@ class ChildMeasurer:
                 self._finished = message["finished"]
             if message is not None and message["event"] == event:
                 return message
+            if message is not None and message["event"] == "broken":
+                return str(message["error"])
             directive = tick(message)
             if directive == "now":
                 self.kill()
@@ -186,41 +184,59 @@ class ThreadMeasurer:
 
     def __init__(self) -> None:
         self._inbox: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._worker: Any = None
+        self._worker: Worker | None = None
         self._framework: dict[str, Any] = {}
 
     def start(self, tick: Tick) -> dict[str, Any]:
         if self._worker is None:
-            from gpucost_tui.engine.worker import Worker
-
-            module, _, name = engine_name().partition(":")
-            engine = getattr(importlib.import_module(module), name)
-            self._worker = Worker(engine, self._inbox.put)
-            self._worker.start()
-            self._framework = self._wait("ready", tick)["framework"]
+            worker = Worker(builder(engine_name()), self._inbox.put)
+            worker.start()
+            answer = self._wait(worker, "ready", tick)
+            if isinstance(answer, str):
+                raise _not_started(answer, None)
+            self._worker, self._framework = worker, answer["framework"]
         return self._framework
 
     def run(self, job: Job, tick: Tick) -> Outcome:
+        assert self._worker is not None  # noqa: S101 - started before it is used
+        began = time.monotonic()
         self._worker.submit(job)
-        answer = self._wait("outcome", tick)
+        answer = self._wait(self._worker, "outcome", tick)
+        if isinstance(answer, str):
+            self._worker = None
+            return lost(job, answer, 0, time.monotonic() - began, "")
         return Outcome.from_json({k: v for k, v in answer.items() if k != "event"})
 
-    def _wait(self, event: str, tick: Tick) -> dict[str, Any]:
+    def _wait(self, worker: Worker, event: str, tick: Tick) -> dict[str, Any] | str:
         while True:
             try:
                 message: dict[str, Any] | None = self._inbox.get(timeout=_POLL_S)
             except queue.Empty:
                 message = None
+                if not worker.thread.is_alive() and self._inbox.empty():
+                    return "its thread ended"
             if message is not None and message["event"] == event:
                 return message
+            if message is not None and message["event"] == "broken":
+                return str(message["error"])
+            worker.tick()
             # A thread can't be killed: both directives leave after the batch.
             if tick(message) is not None:
-                self._worker.stop()
+                worker.stop()
 
     def close(self) -> None:
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.quit()
+            worker.thread.join(timeout=30)
+
+
+def _not_started(how: str, log: str | None) -> EnvironmentLacks:
+    return EnvironmentLacks(
+        f"the measuring process could not start: {how}",
+        where=log,
+        fix="That log has its last words" if log else "`gpucost env` shows what is installed",
+    )
 
 
 def lost(job: Job, how: str, finished: int, after_s: float, log_tail: str) -> Outcome:
@@ -245,7 +261,7 @@ def lost(job: Job, how: str, finished: int, after_s: float, log_tail: str) -> Ou
         },
         notes=[f"{words}, {after_s:.1f} s after the attempt began"],
         error=words,
-        trace=f"{words}\n\nLast lines of its log:\n{clean(log_tail, one_line=False)}\n",
+        trace=f"{words}\n\nLast lines of its log:\n{log_tail}\n",
         poisoned=True,
     )
 

@@ -6,6 +6,7 @@ before it acts on them: an attempt is in the journal before it begins, its end b
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -38,11 +39,13 @@ class Wishes:
     """What signals ask of the run; set by handlers, read between messages."""
 
     stop: Directive = None
+    signalled: bool = False  # by SIGINT
     interrupted: bool = False  # SIGTERM, SIGHUP: end at once, record as interrupted
 
     def interrupt_once_more(self) -> None:
         """SIGINT: once stops after the batch, twice at once."""
         self.stop = "now" if self.stop else "batch"
+        self.signalled = True
 
     def terminate(self) -> None:
         self.stop, self.interrupted = "now", True
@@ -108,15 +111,16 @@ class Runner:
         state = self._recover()
         self._extend(state)
         self.journal.append("run_started", {"detached": self.options.detached}, host=self.host)
-        why = "an error of the program"
         try:
             why = self._fill()
-        except GpucostError as error:
-            why = str(error)
-            raise
-        finally:
+        except BaseException as error:
             self.measurer.close()
-            state = self._end(why)
+            # The journal may be what failed; then the next run records the end, from what is there.
+            with contextlib.suppress(GpucostError, OSError):
+                self._end(str(error) if isinstance(error, GpucostError) else repr(error))
+            raise
+        self.measurer.close()
+        state = self._end(why)
         return RunEnd(why, state, len(state.open_slots(self.protocol)))
 
     def _end(self, why: str) -> State:

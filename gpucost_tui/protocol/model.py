@@ -42,6 +42,9 @@ class Corpus(Frozen):
     right_of_use: Annotated[str, Field(strict=True, max_length=20_000)] = Field(
         description="why this text may be used here (R5); empty in a template, refused at the seal"
     )
+    synthetic: bool = Field(
+        default=False, strict=True, description="made up: said wherever its quality is shown"
+    )
     strata: tuple[Stratum, ...] = ()
     label_column: Word | None = Field(
         default=None, description="column with the class, for the distribution (R12)"

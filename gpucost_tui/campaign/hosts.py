@@ -1,0 +1,31 @@
+"""Host records: what differs by machine, kept beside the manifest and named by every attempt (R8)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.fold import State
+from gpucost_tui.campaign.journal import Journal
+from gpucost_tui.environment.host import host_id, host_record
+from gpucost_tui.files import canonical_json, sha256_bytes, write_atomic
+
+
+def record_host(
+    campaign: Campaign, journal: Journal, framework: dict[str, Any], state: State
+) -> str:
+    """Write this machine's host record unless it is known, and return its name.
+
+    A changed stack (driver, torch) is another record: attempts made with it are told apart (R9).
+    """
+    record = host_record(framework=framework)
+    name = host_id(record)
+    path = campaign.host_file(name)
+    if name not in state.hosts or not path.is_file():
+        path.parent.mkdir(exist_ok=True)
+        write_atomic(path, json.dumps(record, indent=1, sort_keys=True).encode() + b"\n")
+        sha256 = sha256_bytes(canonical_json(record))
+        journal.append("host_seen", {"host": name, "record_sha256": sha256}, host=name)
+        state.hosts.append(name)
+    return name

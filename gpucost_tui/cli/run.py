@@ -1,0 +1,179 @@
+"""``gpucost run``: fills the open slots, here or detached."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucost_tui.cli.common import campaign_argument, say
+
+if TYPE_CHECKING:
+    from gpucost_tui.campaign.folder import Campaign
+    from gpucost_tui.campaign.runner import Options, RunEnd, Wishes
+
+
+@click.command()
+@campaign_argument
+@click.option("--detach", is_flag=True, help="Start a runner that outlives this terminal.")
+@click.option("--repeat", type=int, metavar="ATTEMPT", help="Add a slot for a failed attempt.")
+@click.option("--more-rounds", type=click.IntRange(min=1), default=None, metavar="N")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N attempts.")
+@click.option("--model", metavar="FOLDER", help="Where the sealed model lies on this machine.")
+@click.option("--take-over", is_flag=True, help="Take the lock that another machine left.")
+@click.option("--detached-here", is_flag=True, hidden=True)
+def run(
+    folder: str,
+    detach: bool,
+    repeat: int | None,
+    more_rounds: int | None,
+    limit: int | None,
+    model: str | None,
+    take_over: bool,
+    detached_here: bool,
+) -> None:
+    """Run the open slots of a sealed campaign, in rotated order. A paused run goes on."""
+    from gpucost_tui.campaign.folder import Campaign
+    from gpucost_tui.campaign.runner import Options
+
+    campaign = Campaign.open(folder)
+    if model is not None:
+        _place_model(campaign, model)
+    if _resumed(campaign):
+        return
+    options = Options(
+        more_rounds=more_rounds or 0,
+        repeat=repeat,
+        detached=detached_here,
+        take_over=take_over,
+        limit=limit,
+    )
+    if detach:
+        _detach(folder, campaign, options)
+        return
+    if os.environ.get("SSH_CONNECTION") and not (os.environ.get("TMUX") or os.environ.get("STY")):
+        if not detached_here:
+            say(f"Over SSH: `gpucost run {folder} --detach` would outlive a dropped connection.")
+    end, wishes = foreground(campaign, options)
+    summary(folder, end)
+    if wishes.interrupted:
+        sys.exit(143)
+    if wishes.stop and wishes.signalled:
+        sys.exit(130)
+
+
+def _place_model(campaign: Campaign, model: str) -> None:
+    import json
+    from pathlib import Path
+
+    from gpucost_tui.errors import EnvironmentLacks
+    from gpucost_tui.files import write_atomic
+    from gpucost_tui.text import clean
+
+    place = Path(model)
+    if not place.is_dir():
+        raise EnvironmentLacks(f"there is no folder '{clean(model, limit=200)}'", fix="Name another")
+    sources = campaign.sources()
+    sources["model"] = {"folder": str(place.resolve()), "download_s": None}
+    write_atomic(campaign.sources_file, json.dumps(sources, indent=1).encode() + b"\n")
+
+
+def _resumed(campaign: Campaign) -> bool:
+    """Let a paused runner go on, if there is one."""
+    from gpucost_tui.campaign.lock import holder, machine
+    from gpucost_tui.campaign.progress import ask, read_progress
+
+    runner = holder(campaign.folder)
+    if runner is None or runner.machine != machine():
+        return False
+    if (read_progress(campaign.progress_file) or {}).get("state") != "paused":
+        return False
+    ask(campaign.control_file, "resume")
+    click.echo(f"The paused runner (process {runner.pid}) goes on.")
+    return True
+
+
+def _detach(folder: str, campaign: Campaign, options: Options) -> None:
+    from gpucost_tui.campaign.detach import detach as start
+    from gpucost_tui.campaign.lock import holder
+    from gpucost_tui.errors import Refused
+    from gpucost_tui.text import clean
+
+    if (other := holder(campaign.folder)) is not None:
+        raise Refused(
+            f"a runner is already at work on this campaign (process {other.pid})",
+            fix="`gpucost status` shows it, `gpucost stop` ends it",
+        )
+    _ = campaign.manifest  # an unsealed campaign is refused here, in words
+    arguments: list[str] = []
+    for flag, value in (
+        ("--more-rounds", options.more_rounds or None),
+        ("--repeat", options.repeat),
+        ("--limit", options.limit),
+    ):
+        arguments += [flag, str(value)] if value is not None else []
+    arguments += ["--take-over"] if options.take_over else []
+    runner = start(campaign, arguments)
+    if runner is None:
+        click.echo("Every slot is done already.")
+        return
+    click.echo(f"Running detached (process {runner.pid}); closing this terminal ends nothing.")
+    click.echo(f"Look: gpucost status {clean(folder)}   End: gpucost stop {clean(folder)}")
+
+
+def foreground(campaign: Campaign, options: Options) -> tuple[RunEnd, Wishes]:
+    """Run in this process, with a progress display and signals."""
+    from gpucost_tui.campaign.runner import Wishes
+    from gpucost_tui.campaign.runner import run as run_campaign
+    from gpucost_tui.cli.live import Display
+
+    wishes = Wishes()
+    synthetic = campaign.manifest.protocol.corpus.synthetic
+    display = Display(detached=options.detached, synthetic=synthetic)
+    with _signals(wishes), display:
+        end = run_campaign(campaign, wishes=wishes, listener=display.listener(), options=options)
+    return end, wishes
+
+
+@contextmanager
+def _signals(wishes: Wishes) -> Iterator[None]:
+    """SIGINT once stops after the batch, twice at once; SIGTERM and SIGHUP interrupt."""
+
+    def interrupt(*_: Any) -> None:
+        if wishes.stop is None:
+            say("\nStopping after this batch; ctrl+c again stops at once.")
+        wishes.interrupt_once_more()
+
+    def terminate(*_: Any) -> None:
+        wishes.terminate()
+
+    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: terminate, signal.SIGHUP: terminate}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def summary(folder: str, end: RunEnd) -> None:
+    """Print how the run ended; its last line says what failed and was rejected."""
+    from gpucost_tui.text import clean, count
+
+    rows = [attempt.row for attempt in end.state.attempts.values()]
+    failed = sum(row["status"] == "failed" for row in rows)
+    accepted = sum(row["corpus_accepted"] is True for row in rows)
+    rejected = sum(
+        row["corpus_accepted"] is False and row["status"] == "completed" for row in rows
+    )
+    click.echo(f"The run ended: {clean(end.why)}.")
+    if end.open_slots:
+        click.echo(f"{count(end.open_slots, 'slot')} open: gpucost run {clean(folder)} goes on.")
+    click.echo(
+        f"{count(len(rows), 'attempt')}: {accepted} accepted, {rejected} rejected, {failed} failed."
+    )

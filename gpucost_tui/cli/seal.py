@@ -1,0 +1,29 @@
+"""``gpucost seal``: freezes a campaign and prints its hash."""
+
+from __future__ import annotations
+
+import click
+
+from gpucost_tui.cli.common import campaign_argument, json_option, print_json
+
+
+@click.command()
+@campaign_argument
+@json_option
+def seal(folder: str, as_json: bool) -> None:
+    """Freeze protocol, corpus, reference and model; print the manifest's SHA-256."""
+    from gpucost_tui.campaign.folder import Campaign
+    from gpucost_tui.campaign.seal import seal as freeze
+    from gpucost_tui.text import clean
+
+    manifest, found = freeze(Campaign.open(folder))
+    notes = [problem.to_json() for problem in found.problems]
+    if as_json:
+        print_json({"manifest": manifest.sha256, "notes": notes})
+        return
+    for problem in found.problems:
+        click.echo(f"note: {clean(problem.sentence())}", err=True)
+    click.echo(f"Sealed: {manifest.sha256}")
+    click.echo("Question, thresholds, deadline, budget, corpus, reference, model and variants can")
+    click.echo("no longer change; a change makes a new campaign that names this one.")
+    click.echo(f"Next: gpucost plan {clean(folder)}, then gpucost run {clean(folder)}")

@@ -1,0 +1,66 @@
+"""``gpucost status``: where a campaign stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gpucost_tui.cli.common import campaign_argument, json_option, print_json
+
+
+@click.command()
+@campaign_argument
+@json_option
+def status(folder: str, as_json: bool) -> None:
+    """Show what is done, what is open, what runs, and what to type next."""
+    from gpucost_tui.campaign.folder import Campaign
+    from gpucost_tui.campaign.status import status as look
+
+    now = look(Campaign.open(folder))
+    if as_json:
+        print_json(now)
+        return
+    for line in lines(folder, now):
+        click.echo(line)
+
+
+def lines(folder: str, now: dict[str, Any]) -> list[str]:
+    """Return a status as lines for a terminal."""
+    from gpucost_tui.text import clean, count, seconds
+
+    shown = clean(folder)
+    out = [f"{shown}: {now['state']}"]
+    if now["manifest"]:
+        out.append(f"Sealed as {now['manifest']}")
+        out.append(
+            f"{count(now['done'], 'slot')} done, {now['open']} open; "
+            f"{count(now['attempts'], 'attempt')}: {now['accepted']} accepted, "
+            f"{now['rejected']} rejected, {now['failures']} failed, {now['stopped']} stopped, "
+            f"{now['interrupted']} interrupted"
+        )
+    if now["runner"]:
+        kind = "detached" if now["runner"]["detached"] else "in the foreground"
+        out.append(f"Runner: process {now['runner']['pid']}, {kind}, since {now['runner']['since']}")
+    if now["attempt"] is not None:
+        out.append(
+            f"Attempt {now['attempt']}: {clean(now['variant'])}, round {now['round']}, "
+            f"{now['phase'] or 'starting'}, {now['finished_entries']:,} of "
+            f"{now['expected_ids']:,} entries, {seconds(now['elapsed_s'])}"
+        )
+    if now["last_end"] and not now["runner"] and now["state"] == "idle":
+        out.append(f"The last run ended: {clean(now['last_end'])}")
+    out.append(f"Next: {next_step(shown, now['state'])}")
+    return out
+
+
+def next_step(folder: str, state: str) -> str:
+    """Return what to type next."""
+    return {
+        "draft": f"gpucost check {folder}, then gpucost seal {folder}",
+        "sealed": f"gpucost run {folder}",
+        "running": f"gpucost status {folder} again, or gpucost pause|stop {folder}",
+        "paused": f"gpucost run {folder} to go on, gpucost stop {folder} to end",
+        "idle": f"gpucost run {folder} fills the open slots",
+        "finished": f"gpucost attempts {folder}",
+    }[state]
