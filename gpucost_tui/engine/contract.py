@@ -82,6 +82,7 @@ class Loaded:
     devices: list[str]  # every device used
     threads: int
     labels: list[str] | None = None  # the model's labels in order, for a classifier
+    dimension: int | None = None  # length of a vector, for an embedding
     missing: dict[str, str] = field(default_factory=dict)  # raw-table column -> reason
     notes: list[str] = field(default_factory=list)
 
@@ -128,14 +129,15 @@ class Reporter(Protocol):
 
 
 class Engine(Protocol):
-    """One measuring engine. The worker calls load, warm_up, measure in this order, in one thread."""
+    """One measuring engine. A worker calls load, warm_up, measure in this order, in one thread."""
 
     def describe(self) -> dict[str, Any]:
-        """Return versions and devices for the host record (the part that only this process sees)."""
+        """Return versions and devices for the host record: what only this process sees."""
 
     def load(self, job: Job, report: Reporter) -> Loaded: ...
 
-    def warm_up(self, job: Job, report: Reporter) -> Warmed: ...
+    def warm_up(self, job: Job, report: Reporter, stop: threading.Event) -> Warmed:
+        """Warm up by the protocol's rule; return early when ``stop`` is set."""
 
     def measure(self, job: Job, report: Reporter, stop: threading.Event) -> Measured:
         """Run the pass; leave after the current batch when ``stop`` is set.
@@ -154,7 +156,7 @@ class Engine(Protocol):
         """Free the model and the device's cache."""
 
 
-class PassFailed(Exception):  # noqa: N818 - a fact, typed
+class PassFailed(Exception):
     """A pass that ended in a failure, with what it had finished (R21)."""
 
     def __init__(
@@ -186,6 +188,8 @@ class Outcome:
     error: str | None = None  # first line, for screens
     trace: str | None = None  # full traceback, for failure.txt
     poisoned: bool = False  # this process must not be used again
+    labels: list[str] | None = None  # of the model, in order, for a classifier
+    dimension: int | None = None  # length of a vector, for an embedding
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Outcome:

@@ -1,0 +1,196 @@
+"""One narrow interface to what computes: the CPU, and CUDA devices of NVIDIA or (as HIP) of AMD.
+
+torch is passed in and never imported here, so that a test can stand in for it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, Protocol
+
+from gpucost_tui.engine.contract import DeviceMemory
+from gpucost_tui.errors import EnvironmentLacks, WrongUse
+from gpucost_tui.text import clean, listed
+
+
+class Range(Protocol):
+    """Measures one range of work at a time. Adds no synchronization of its own."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def elapsed_ns(self) -> int:
+        """Return the last range; its work has been waited for by then."""
+
+
+class Accelerator(Protocol):
+    """Where a pass computes."""
+
+    device: str  # "cpu", "cuda:0"
+    framework: str  # "cpu", "cuda", "rocm"
+
+    def synchronize(self) -> None:
+        """Wait until all work of this device is done (R17)."""
+
+    def range(self) -> Range: ...
+
+    def reset_peaks(self) -> None: ...
+
+    def peaks(self) -> list[DeviceMemory]: ...
+
+    def memory(self) -> list[DeviceMemory]: ...
+
+    def empty_cache(self) -> None: ...
+
+
+class HostRange:
+    """A range by the host's monotonic clock: on a CPU the call returns when the work is done."""
+
+    def __init__(self) -> None:
+        self._from = self._to = 0
+
+    def start(self) -> None:
+        self._from = time.perf_counter_ns()
+
+    def stop(self) -> None:
+        self._to = time.perf_counter_ns()
+
+    def elapsed_ns(self) -> int:
+        return self._to - self._from
+
+
+class Cpu:
+    """The host's processor: nothing to wait for, no memory of its own."""
+
+    device = "cpu"
+    framework = "cpu"
+
+    def synchronize(self) -> None:
+        """Every call has already returned with its result."""
+
+    def range(self) -> Range:
+        return HostRange()
+
+    def reset_peaks(self) -> None:
+        """The process's own peak is reset by the worker."""
+
+    def peaks(self) -> list[DeviceMemory]:
+        return []
+
+    def memory(self) -> list[DeviceMemory]:
+        return []
+
+    def empty_cache(self) -> None:
+        """The host's allocator keeps no cache that could be emptied."""
+
+
+class EventRange:
+    """A range on the device by two events, reused for every batch (R17)."""
+
+    def __init__(self, cuda: Any) -> None:
+        self._first = cuda.Event(enable_timing=True)
+        self._last = cuda.Event(enable_timing=True)
+
+    def start(self) -> None:
+        self._first.record()
+
+    def stop(self) -> None:
+        self._last.record()
+
+    def elapsed_ns(self) -> int:
+        milliseconds: float = self._first.elapsed_time(self._last)
+        return round(milliseconds * 1e6)
+
+
+class Cuda:
+    """One device behind ``torch.cuda``, which is also torch's interface to ROCm."""
+
+    def __init__(self, torch: Any, index: int) -> None:
+        self._cuda = torch.cuda
+        self.index = index
+        self.device = f"cuda:{index}"
+        self.framework = "rocm" if getattr(torch.version, "hip", None) else "cuda"
+        torch.cuda.set_device(index)
+
+    def synchronize(self) -> None:
+        self._cuda.synchronize(self.index)
+
+    def range(self) -> Range:
+        return EventRange(self._cuda)
+
+    def reset_peaks(self) -> None:
+        self._cuda.reset_peak_memory_stats(self.index)
+
+    def peaks(self) -> list[DeviceMemory]:
+        memory = self._described()
+        memory.allocated_bytes = int(self._cuda.max_memory_allocated(self.index))
+        memory.reserved_bytes = int(self._cuda.max_memory_reserved(self.index))
+        return [memory]
+
+    def memory(self) -> list[DeviceMemory]:
+        memory = self._described()
+        memory.allocated_bytes = int(self._cuda.memory_allocated(self.index))
+        memory.reserved_bytes = int(self._cuda.memory_reserved(self.index))
+        return [memory]
+
+    def empty_cache(self) -> None:
+        self._cuda.empty_cache()
+
+    def _described(self) -> DeviceMemory:
+        properties = self._cuda.get_device_properties(self.index)
+        uuid = getattr(properties, "uuid", None)
+        return DeviceMemory(
+            index=self.index,
+            name=str(properties.name),
+            uuid=str(uuid) if uuid is not None else None,
+            capacity_bytes=int(properties.total_memory),
+        )
+
+
+def resolve(requested: str, torch: Any) -> Accelerator:
+    """Return the device that an execution asks for.
+
+    Args:
+        requested: ``auto`` (the first CUDA or ROCm device, else the CPU), ``cpu``, ``cuda`` (the
+            first one), ``cuda:N``.
+        torch: The module.
+
+    Raises:
+        WrongUse: ``requested`` is no device's name.
+        EnvironmentLacks: The device is not there; says which ones are.
+    """
+    if requested == "cpu":
+        return Cpu()
+    there = int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+    if requested == "auto":
+        return Cuda(torch, 0) if there else Cpu()
+    match = re.fullmatch(r"cuda(?::(\d{1,4}))?", requested)
+    if match is None:
+        raise WrongUse(
+            f"'{clean(requested)}' is no device",
+            where="execution.device",
+            fix="Take auto, cpu, cuda or cuda:N",
+        )
+    index = int(match.group(1) or 0)
+    if index >= there:
+        raise EnvironmentLacks(
+            f"device '{requested}' is not here; there {_are(torch, there)}",
+            where="execution.device",
+            fix="Take a device that is here, or 'auto'",
+        )
+    return Cuda(torch, index)
+
+
+def _are(torch: Any, there: int) -> str:
+    if not there:
+        build = "this torch is built without CUDA and ROCm"
+        version = torch.version
+        if getattr(version, "cuda", None):
+            build = f"torch (CUDA {version.cuda}) finds no usable NVIDIA device"
+        elif getattr(version, "hip", None):
+            build = f"torch (ROCm {version.hip}) finds no usable AMD device"
+        return f"is the CPU alone: {build}"
+    names = [f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(there)]
+    return f"are {listed(['cpu', *names], limit=9)}"

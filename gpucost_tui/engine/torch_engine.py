@@ -1,0 +1,268 @@
+"""The measuring engine over torch and transformers, for the CPU, CUDA and ROCm.
+
+Everything that imports torch does so when the engine is built: in the worker thread of the
+measuring process, never in the parent.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpucost_tui.engine.contract import (
+    DeviceMemory,
+    Job,
+    Loaded,
+    Measured,
+    PassFailed,
+    Reporter,
+    Warmed,
+)
+from gpucost_tui.engine.devices import Accelerator, resolve
+from gpucost_tui.engine.memory import DeviceMeter
+from gpucost_tui.engine.reading import forget_cached, opened, selected
+from gpucost_tui.engine.settings import apply, prepare_environment, seed
+from gpucost_tui.environment.devices import Driver
+from gpucost_tui.errors import InputError
+from gpucost_tui.protocol.execution import Execution
+from gpucost_tui.protocol.model import Warmup
+from gpucost_tui.tasks import registry
+
+_CHUNK = 1024  # entries tokenized at a time when the warm-up is planned
+
+
+def _default_driver() -> Driver:
+    from gpucost_tui.environment.drivers import find_driver
+
+    return find_driver()
+
+
+class TorchEngine:
+    """Implements :class:`gpucost_tui.engine.contract.Engine`.
+
+    Args:
+        find_driver: Opens the device driver for sampled memory.
+    """
+
+    def __init__(self, find_driver: Callable[[], Driver] = _default_driver) -> None:
+        prepare_environment()
+        begun = time.perf_counter()
+        import torch
+        import transformers
+
+        log: Any = transformers.logging
+        log.set_verbosity_error()
+        log.disable_progress_bar()
+        self.import_s = time.perf_counter() - begun
+        self._torch = torch
+        self._meter = DeviceMeter(find_driver)
+        self._accelerator: Accelerator | None = None
+        self._kept: tuple[Any, ...] | None = None
+        self._loaded: Any = None
+        self._setup: Any = None
+        self._lengths: dict[tuple[Any, ...], tuple[np.ndarray, int]] = {}
+
+    def describe(self) -> dict[str, Any]:
+        from gpucost_tui.environment import framework
+
+        return {
+            **framework.describe(),
+            "versions": framework.installed(),
+            "import_s": self.import_s,
+            "cublas_workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
+            "cpu_capability": self._torch.backends.cpu.get_cpu_capability(),
+        }
+
+    # -- phases ------------------------------------------------------------------------------
+
+    def load(self, job: Job, report: Reporter) -> Loaded:
+        from gpucost_tui.engine import loading
+        from gpucost_tui.engine.passes import Setup
+
+        execution = Execution.model_validate(job.execution)
+        task = registry.create(job.task)
+        self._setup = None
+        threads = apply(self._torch, execution)
+        seed(self._torch, job.seed)
+        wanted = resolve(execution.device, self._torch)
+        key = _identity(job, execution, wanted.device)
+        if key != self._kept:
+            self.release()  # the previous variant's weights go first
+        self._accelerator = wanted
+        wanted.reset_peaks()
+        self._meter.reset()
+        load_s: float | None = None
+        if key != self._kept:
+            begun = time.perf_counter()
+            self._loaded = loading.load_model(job, execution, task, wanted.device)
+            wanted.synchronize()
+            load_s = time.perf_counter() - begun
+            self._kept = key
+        encoder = loading.make_encoder(self._loaded, execution)
+        self._setup = Setup(
+            model=self._loaded.model,
+            torch=self._torch,
+            task=task,
+            facts=self._loaded.facts,
+            encoder=encoder,
+            accelerator=wanted,
+            execution=execution,
+        )
+        facts = self._loaded.facts
+        return Loaded(
+            load_s=load_s,
+            dtype_effective=self._loaded.dtype_effective,
+            attention_effective=self._loaded.attention_effective,
+            device=wanted.device,
+            devices=[wanted.device],
+            threads=threads,
+            labels=list(facts.labels) if facts.labels is not None else None,
+            dimension=facts.dimension,
+            missing={} if load_s is not None else {"load_s": "already loaded"},
+            notes=[*self._loaded.notes, *loading.limits_note(self._loaded, execution)],
+        )
+
+    def warm_up(self, job: Job, report: Reporter, stop: threading.Event) -> Warmed:
+        from gpucost_tui.engine.warmup import plan
+
+        setup, rule = self._ready(), Warmup.model_validate(job.warmup)
+        execution = setup.execution
+        begun = time.perf_counter()
+        notes = self._check_direct(setup, job)
+        lengths, highest = self._token_lengths(job, stop)
+        self._check_ids(highest)
+        chosen = plan(
+            lengths,
+            batch_size=execution.batch_size,
+            grouping=execution.grouping,
+            fixed_width=execution.max_length if execution.padding == "max_length" else None,
+            inputs=rule.inputs,
+        )
+        batches = setup.task.warm_up_inputs(chosen.batches)
+        texts = selected(job.corpus, (int(p) for batch in batches for p in batch))
+        for _ in range(rule.passes):
+            for batch in batches:
+                if stop.is_set():
+                    break
+                self._warm(setup, [texts[int(p)] for p in batch])
+        setup.accelerator.synchronize()
+        notes.append(chosen.describe(rule.inputs, rule.passes))
+        return Warmed(
+            warmup_s=time.perf_counter() - begun,
+            missing={"compile_s": "not compiled"},
+            notes=notes,
+        )
+
+    def measure(self, job: Job, report: Reporter, stop: threading.Event) -> Measured:
+        from gpucost_tui.engine.passes import run_pass
+
+        setup = self._ready()
+        notes = [_drop_cache(job.corpus)] if job.cache == "drop" else []
+        seed(self._torch, job.seed)
+        self._meter.sample(setup.accelerator)  # a pass shorter than the sampling has a figure too
+        try:
+            measured = run_pass(setup, job.corpus, report, stop)
+        except PassFailed as failure:
+            if failure.kind != "device-error":
+                gc.collect()
+                setup.accelerator.empty_cache()
+            raise
+        measured.notes.extend(notes)
+        return measured
+
+    # -- memory ------------------------------------------------------------------------------
+
+    def peaks(self) -> list[DeviceMemory]:
+        return self._meter.peaks(self._accelerator) if self._accelerator else []
+
+    def sample(self) -> list[DeviceMemory]:
+        accelerator = self._accelerator
+        return self._meter.sample(accelerator) if accelerator else []
+
+    def release(self) -> None:
+        self._setup = self._loaded = self._kept = None
+        gc.collect()
+        if self._accelerator is not None:
+            self._accelerator.empty_cache()
+
+    # -- parts of the warm-up ----------------------------------------------------------------
+
+    def _ready(self) -> Any:
+        if self._setup is None:
+            raise RuntimeError("load comes before warm_up and measure")
+        return self._setup
+
+    def _warm(self, setup: Any, texts: list[str]) -> None:
+        from gpucost_tui.engine.passes import to_device
+
+        with self._torch.inference_mode():
+            batch = setup.task.encode(setup.encoder, setup.encoder.tokens(texts))
+            setup.task.materialize(setup.task.predict(setup.model, to_device(setup, batch)))
+
+    def _check_direct(self, setup: Any, job: Job) -> list[str]:
+        """Hold the direct way to the tokenizer against the library's call, on real entries."""
+        with opened(job.corpus) as reader:
+            texts = reader.take(32)[1]
+        if setup.encoder.agrees(texts):
+            return []
+        return ["this tokenizer is called the long way: its own call gives other ids"]
+
+    def _token_lengths(self, job: Job, stop: threading.Event) -> tuple[np.ndarray, int]:
+        """Return tokens per entry after truncation, and the highest id; kept for later attempts."""
+        encoder = self._ready().encoder
+        found = os.stat(job.corpus)  # noqa: PTH116 - one call, its fields make the key
+        key = (job.corpus, found.st_size, found.st_mtime_ns, job.model_sha256, encoder.max_length)
+        if key not in self._lengths:
+            sizes: list[int] = []
+            highest = 0
+            with opened(job.corpus) as reader:
+                while texts := reader.take(_CHUNK)[1]:
+                    for entry in encoder.tokens(texts):
+                        sizes.append(len(entry.ids))
+                        highest = max(highest, *entry.ids, 0)
+                    if stop.is_set():
+                        return np.asarray(sizes, dtype=np.int32), highest
+            self._lengths = {key: (np.asarray(sizes, dtype=np.int32), highest)}
+        return self._lengths[key]
+
+    def _check_ids(self, highest: int) -> None:
+        rows = self._loaded.vocabulary
+        setup = self._ready()
+        pads = setup.execution.batch_size > 1 or setup.execution.padding == "max_length"
+        if pads:
+            highest = max(highest, setup.encoder.tokenizer.pad_token_id or 0)
+        if rows is not None and highest >= rows:
+            raise InputError(
+                f"the tokenizer gives token {highest} and the model knows {rows} tokens: the pass "
+                "would end with an index error",
+                where="model",
+                fix="Tokenizer and model do not belong together: take the model's own",
+            )
+
+
+def _identity(job: Job, execution: Execution, device: str) -> tuple[Any, ...]:
+    """Return what must be equal for loaded weights to be kept."""
+    return (
+        job.model_sha256,
+        job.model,
+        job.task.get("name"),
+        execution.dtype,
+        execution.attention,
+        device,
+        job.allow_remote_code,
+        job.allow_pickle,
+    )
+
+
+def _drop_cache(corpus: str) -> str:
+    try:
+        forget_cached(corpus)
+    except OSError as error:
+        return f"page cache: the corpus could not be dropped ({error.strerror})"
+    return "page cache: the kernel was asked to forget the corpus file before the pass"

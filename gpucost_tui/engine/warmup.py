@@ -1,0 +1,96 @@
+"""Which batches warm a pass up: one rule for every variant (R15).
+
+The rule works on the batches that the pass will really have, so it knows their shapes: number of
+entries, padded length, and whether anything is padded at all (with and without a mask, attention
+takes different kernels). Their texts are the corpus's own; what they predict is thrown away.
+
+* ``every-shape``: every distinct shape, up to :data:`EAGER_SHAPES` of them; beyond that the
+  distinct shapes are sorted by length and that many are taken evenly, both ends included. Eager
+  kernels are chosen by ranges of sizes and recompile nothing, so the ends and what lies between
+  warm libraries, kernels and allocator; a warm-up of all of some hundred lengths at batch 1 would
+  cost as much as the pass. A compiled variant has no such cap.
+* ``longest``: the longest shape.
+* ``first-batch``: the first batch.
+
+The last batch is always in, where it is smaller than the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+#: At most so many shapes are warmed where nothing is compiled.
+EAGER_SHAPES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Batches as positions of entries (0-based), and how many shapes the pass has."""
+
+    batches: tuple[np.ndarray, ...]
+    shapes: int
+    covered: int
+
+    def describe(self, inputs: str, passes: int) -> str:
+        """Return what was warmed, for the row's notes."""
+        times = "once" if passes == 1 else f"{passes} times"
+        return f"warm-up ({inputs}): {self.covered} of {self.shapes} shapes, {times}"
+
+
+def traversal(lengths: np.ndarray, grouping: str) -> np.ndarray:
+    """Return positions of entries in the order of the pass.
+
+    ``length`` puts the longest first: what doesn't fit in memory shows at once, and the allocator
+    grows once. Entries of one length keep their order.
+    """
+    if grouping == "length":
+        return np.argsort(-lengths.astype(np.int64), kind="stable")
+    return np.arange(len(lengths))
+
+
+def plan(
+    lengths: np.ndarray,
+    *,
+    batch_size: int,
+    grouping: str,
+    fixed_width: int | None,
+    inputs: str,
+) -> Plan:
+    """Choose the warm-up batches.
+
+    Args:
+        lengths: Tokens of each entry after truncation, in the corpus's order.
+        batch_size: Entries of a batch.
+        grouping: ``none`` or ``length``.
+        fixed_width: Padded length of every batch, or None: the longest entry of each.
+        inputs: The protocol's ``warmup.inputs``.
+    """
+    if not len(lengths):
+        return Plan((), 0, 0)
+    order = traversal(lengths, grouping)
+    starts = np.arange(0, len(order), batch_size)
+    inside = lengths[order]
+    longest = np.maximum.reduceat(inside, starts)
+    widths = np.full_like(longest, fixed_width) if fixed_width else longest
+    padded = np.minimum.reduceat(inside, starts) < widths
+    sizes = np.diff(np.append(starts, len(order)))
+    # np.unique sorts the shapes by their first column, the padded length.
+    shapes, firsts = np.unique(np.stack([widths, sizes, padded], axis=1), axis=0, return_index=True)
+    chosen = _chosen(firsts, inputs)
+    if sizes[-1] < batch_size:
+        chosen.add(len(starts) - 1)
+    numbers = sorted(chosen)
+    batches = tuple(order[starts[n] : starts[n] + batch_size] for n in numbers)
+    return Plan(batches, len(shapes), len(numbers))
+
+
+def _chosen(firsts: np.ndarray, inputs: str) -> set[int]:
+    """Choose batch numbers; ``firsts`` has the first batch of each shape, shortest shape first."""
+    if inputs == "first-batch":
+        return {0}
+    if inputs == "longest":
+        return {int(firsts[-1])}
+    ranks = np.linspace(0, len(firsts) - 1, min(EAGER_SHAPES, len(firsts))).round().astype(int)
+    return {int(number) for number in firsts[ranks]}

@@ -1,0 +1,1 @@
+"""What a model is asked to do: one module per task, found by :mod:`gpucost_tui.tasks.registry`."""
