@@ -7,7 +7,7 @@ from typing import Any
 
 from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.slots import Slot
-from gpucost_tui.engine.contract import Job
+from gpucost_tui.engine.contract import Job, Outcome
 
 
 def job_of(
@@ -62,3 +62,35 @@ def static_row(manifest: Manifest, slot: Slot, host: str) -> dict[str, Any]:
         "cache_policy": protocol.measurement.cache,
         "quality_metric": protocol.quality.metric,
     }
+
+
+def complete(
+    campaign: Campaign, slot: Slot, number: int, framework: dict[str, Any], outcome: Outcome
+) -> None:
+    """Add what the engine can't know of an attempt: its GPU, its configuration, R14's first phases.
+
+    Installation happened before any attempt and is a task of the window; a download is the first
+    attempt's when `gpucost new` made one.
+    """
+    row, missing = outcome.row, outcome.missing
+    device = row.get("device")
+    row["gpu"] = _gpu(device, framework)
+    if device is not None:
+        row["configuration"] = f"{slot.variant} on {row['gpu'] or 'CPU'}"
+    missing.setdefault("gpu", "no GPU was used" if device else "the device is not known")
+    missing.setdefault("configuration", "the device is not known")
+    missing.setdefault("install_s", "before the campaign: a task of the window, not of an attempt")
+    downloaded = campaign.sources().get("model", {}).get("download_s")
+    if number == 1 and downloaded is not None:
+        row["download_s"] = downloaded
+    else:
+        missing.setdefault("download_s", "nothing was downloaded for this attempt")
+
+
+def _gpu(device: str | None, framework: dict[str, Any]) -> str | None:
+    kind, _, index = (device or "").partition(":")
+    if kind != "cuda":
+        return None
+    names = {entry["index"]: entry["name"] for entry in framework.get("devices", ())}
+    name = names.get(int(index or 0))
+    return None if name is None else str(name)

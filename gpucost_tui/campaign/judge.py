@@ -279,7 +279,9 @@ class Judge:
             "quality": quality,
             "threshold": subgroup.threshold,
             "ok": (quality is not None and quality >= subgroup.threshold) if judged else None,
-            "note": "" if judged else f"fewer than {count(subgroup.min_entries, 'entry', 'entries')}",
+            "note": ""
+            if judged
+            else f"fewer than {count(subgroup.min_entries, 'entry', 'entries')}",
         }
 
 

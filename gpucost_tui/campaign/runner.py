@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpucost_tui.campaign.attempt import job_of, static_row
+from gpucost_tui.campaign.attempt import complete, job_of, static_row
 from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.fold import Attempt, State, fold
 from gpucost_tui.campaign.hosts import record_host
@@ -265,6 +265,7 @@ class Runner:
         outcome = self.measurer.run(job, self._tick)
         if self.wishes.interrupted and outcome.status == "stopped":
             outcome.status = "interrupted"
+        complete(self.campaign, slot, number, framework, outcome)
         self._finish(outcome, folder_name=str(folder.relative_to(self.campaign.folder)))
         if self.protocol.measurement.process == "child-per-attempt":
             self.measurer.close()
