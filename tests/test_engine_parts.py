@@ -20,7 +20,7 @@ from gpucost_tui.engine.memory import DeviceMeter
 from gpucost_tui.engine.reading import forget_cached, opened, selected
 from gpucost_tui.engine.rows import memory_columns
 from gpucost_tui.engine.settings import thread_count, usable_cores
-from gpucost_tui.engine.warmup import EAGER_SHAPES, plan, traversal
+from gpucost_tui.engine.warmup import SPREAD_SHAPES, plan, traversal
 from gpucost_tui.environment.devices import DeviceInfo, DeviceSample, NoDriver
 from gpucost_tui.errors import EnvironmentLacks, InputError, WrongUse
 from gpucost_tui.tasks.encoding import Encoder, Tokens
@@ -253,7 +253,7 @@ def shape(lengths: np.ndarray, batch: np.ndarray, fixed: int | None) -> tuple[in
     st.integers(1, 9),
     st.sampled_from(["none", "length"]),
     st.sampled_from([None, 60]),
-    st.sampled_from(["every-shape", "longest", "first-batch"]),
+    st.sampled_from(["every-shape", "spread", "longest", "first-batch"]),
 )
 def test_warm_up_covers_what_the_rule_says(
     sizes: list[int], batch_size: int, grouping: str, fixed: int | None, inputs: str
@@ -269,23 +269,25 @@ def test_warm_up_covers_what_the_rule_says(
     covered = {shape(lengths, batch, fixed) for batch in chosen.batches}
     assert {tuple(batch.tolist()) for batch in chosen.batches} <= real
     assert chosen.shapes == len(shapes)
-    assert len(chosen.batches) <= EAGER_SHAPES + 1
     if len(batches[-1]) < batch_size:
         assert shape(lengths, batches[-1], fixed) in covered
     if inputs == "every-shape":
+        assert covered == shapes
+    elif inputs == "spread":
         assert max(shapes)[0] in {width for width, _, _ in covered}
-        assert len(shapes) > EAGER_SHAPES or covered == shapes
+        assert len(chosen.batches) <= SPREAD_SHAPES + 1
+        assert len(shapes) > SPREAD_SHAPES or covered == shapes
     elif inputs == "longest":
         assert max(shapes)[0] in {width for width, _, _ in covered}
     else:
         assert tuple(batches[0].tolist()) in {tuple(b.tolist()) for b in chosen.batches}
 
 
-def test_warm_up_at_batch_1_is_far_from_a_whole_pass() -> None:
+def test_a_spread_warm_up_at_batch_1_is_far_from_a_whole_pass() -> None:
     lengths = np.random.default_rng(0).integers(4, 512, 1000).astype(np.int32)
-    chosen = plan(lengths, batch_size=1, grouping="none", fixed_width=None, inputs="every-shape")
-    assert len(chosen.batches) == EAGER_SHAPES
-    assert "16 of" in chosen.describe("every-shape", 1)
+    chosen = plan(lengths, batch_size=1, grouping="none", fixed_width=None, inputs="spread")
+    assert len(chosen.batches) == SPREAD_SHAPES
+    assert "16 of" in chosen.describe("spread", 1)
 
 
 def test_grouping_is_stable_and_longest_first() -> None:

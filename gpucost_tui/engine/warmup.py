@@ -4,11 +4,11 @@ The rule works on the batches that the pass will really have, so it knows their 
 entries, padded length, and whether anything is padded at all (with and without a mask, attention
 takes different kernels). Their texts are the corpus's own; what they predict is thrown away.
 
-* ``every-shape``: every distinct shape, up to :data:`EAGER_SHAPES` of them; beyond that the
-  distinct shapes are sorted by length and that many are taken evenly, both ends included. Eager
-  kernels are chosen by ranges of sizes and recompile nothing, so the ends and what lies between
-  warm libraries, kernels and allocator; a warm-up of all of some hundred lengths at batch 1 would
-  cost as much as the pass. A compiled variant has no such cap.
+* ``every-shape``: every distinct shape. A corpus has at most about as many as ``max_length``, so
+  this costs little beside a large pass, and up to a pass where the corpus is small.
+* ``spread``: :data:`SPREAD_SHAPES` of them, taken evenly by length, both ends included. Eager
+  kernels are chosen by ranges of sizes and recompile nothing, so for them the ends and what lies
+  between warm libraries, kernels and allocator.
 * ``longest``: the longest shape.
 * ``first-batch``: the first batch.
 
@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: At most so many shapes are warmed where nothing is compiled.
-EAGER_SHAPES = 16
+#: Shapes that the rule ``spread`` warms at most.
+SPREAD_SHAPES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +92,7 @@ def _chosen(firsts: np.ndarray, inputs: str) -> set[int]:
         return {0}
     if inputs == "longest":
         return {int(firsts[-1])}
-    ranks = np.linspace(0, len(firsts) - 1, min(EAGER_SHAPES, len(firsts))).round().astype(int)
+    if inputs == "every-shape":
+        return {int(number) for number in firsts}
+    ranks = np.linspace(0, len(firsts) - 1, min(SPREAD_SHAPES, len(firsts))).round().astype(int)
     return {int(number) for number in firsts[ranks]}

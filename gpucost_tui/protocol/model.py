@@ -148,7 +148,9 @@ class Reproduction(Frozen):
     @model_validator(mode="after")
     def _bounded(self) -> Reproduction:
         if (self.aim == "bounded-difference") != (self.max_difference is not None):
-            raise ValueError("'max_difference' goes with aim 'bounded-difference', and with no other")
+            raise ValueError(
+                "'max_difference' goes with aim 'bounded-difference', and with no other"
+            )
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("a seed is named twice")
         return self
@@ -168,7 +170,7 @@ class Model(Frozen):
 class Warmup(Frozen):
     """One rule for every variant (R15)."""
 
-    inputs: Literal["every-shape", "longest", "first-batch"] = Field(
+    inputs: Literal["every-shape", "spread", "longest", "first-batch"] = Field(
         default="every-shape", description="the last, smaller batch is a shape of its own"
     )
     passes: Count = 1
