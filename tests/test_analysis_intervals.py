@@ -1,0 +1,77 @@
+"""Confidence intervals of metrics: against the library, and against the figure they surround."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from gpucost_tui.analysis.intervals import METRICS, bootstrap_labels, bootstrap_mean, wilson
+
+
+def test_wilson_matches_the_textbook() -> None:
+    found = wilson(880, 1000)
+    assert found is not None
+    share, n, z = 0.88, 1000, 1.959963984540054
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5 / (1 + z**2 / n)
+    assert (found.low, found.high) == pytest.approx((middle - half, middle + half), abs=1e-12)
+    assert wilson(0, 0) is None
+    whole = wilson(10, 10)
+    assert whole is not None and whole.high == pytest.approx(1) and whole.low < 0.75
+    with pytest.raises(ValueError):
+        wilson(11, 10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_metrics_from_counts_are_scikit_learns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth, predicted = rng.integers(0, 4, 60), rng.integers(0, 4, 60)
+    if seed == 3:
+        predicted[:] = 1  # one label only
+    counts = metrics.confusion_matrix(truth, predicted).astype(float)[None]
+    expected = {
+        "accuracy": metrics.accuracy_score(truth, predicted),
+        "macro_f1": metrics.f1_score(truth, predicted, average="macro", zero_division=0),
+        "balanced_accuracy": metrics.balanced_accuracy_score(truth, predicted),
+        "mcc": metrics.matthews_corrcoef(truth, predicted),
+    }
+    for name, value in expected.items():
+        assert METRICS[name](counts)[0] == pytest.approx(value, abs=1e-12), name
+
+
+def test_bootstrap_agrees_with_wilson_for_accuracy() -> None:
+    truth = ["a"] * 500 + ["b"] * 500
+    predicted = ["a"] * 440 + ["b"] * 60 + ["b"] * 440 + ["a"] * 60
+    drawn, exact = bootstrap_labels(truth, predicted, "accuracy"), wilson(880, 1000)
+    assert drawn is not None and exact is not None
+    assert drawn.low == pytest.approx(exact.low, abs=0.005)
+    assert drawn.high == pytest.approx(exact.high, abs=0.005)
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_bootstrap_surrounds_the_metric_and_repeats(name: str) -> None:
+    rng = np.random.default_rng(1)
+    truth = [str(label) for label in rng.integers(0, 5, 400)]
+    predicted = [t if rng.random() < 0.8 else "0" for t in truth]
+    found = bootstrap_labels(truth, predicted, name)
+    assert found is not None and found == bootstrap_labels(truth, predicted, name)
+    labels = sorted({*truth, *predicted})
+    counts = metrics.confusion_matrix(truth, predicted, labels=labels).astype(float)[None]
+    assert found.low < METRICS[name](counts)[0] < found.high
+
+
+def test_means_and_edges() -> None:
+    values = np.random.default_rng(2).normal(0.9, 0.02, 300)
+    found = bootstrap_mean(values, draws=500)
+    assert found is not None
+    assert found.low < values.mean() < found.high
+    assert found.high - found.low == pytest.approx(4 * 0.02 / 300**0.5, rel=0.25)
+    assert bootstrap_mean([]) is None
+    assert bootstrap_labels([], [], "mcc") is None
+    with pytest.raises(ValueError):
+        bootstrap_mean([1.0, float("nan")])
+    with pytest.raises(ValueError):
+        bootstrap_labels(["a"], [], "mcc")
+    with pytest.raises(ValueError):
+        bootstrap_labels(["a"], ["a"], "bleu")
