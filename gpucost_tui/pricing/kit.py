@@ -21,8 +21,18 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def kit_files() -> dict[str, Path]:
-    """Return the kit's files by their name in it; a file put into ``data/kit/`` joins."""
+    """Return the kit's files by their name in it; a file put into ``data/kit/`` joins.
+
+    Raises:
+        EnvironmentLacks: The installation has no kit.
+    """
     folder = resources.file("data", "kit")
+    if not folder.is_dir():
+        raise EnvironmentLacks(
+            "the kit is missing from this installation",
+            where=clean(folder),
+            fix="Install gpucost-tui again",
+        )
     found = {
         path.relative_to(folder).as_posix(): path
         for path in folder.rglob("*")

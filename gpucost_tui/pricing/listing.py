@@ -95,7 +95,7 @@ def listing_lines(listing: Listing) -> list[str]:
         lines.append(
             f"{offer.usd_per_gpu_hour:>12f}  {_gpu(offer.gpu)} x{offer.gpus:<4f} "
             f"{offer.provisioning:<9}  {clean(offer.provider, limit=24)}, {offer.observed_on}, "
-            f"{clean(offer.product, limit=50)}"
+            f"{clean(offer.product, limit=50)}, {clean(offer.source, limit=60)}"
         )
     names = [f"{clean(file.name)} ({len(file.rows)} rows)" for file in listing.files]
     none = [] if lines else ["no price for that choice"]

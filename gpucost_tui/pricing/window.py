@@ -124,7 +124,9 @@ def _in_zone(
             where=where,
             fix="Name a moment before or after the change",
         )
-    by_offset = {reading.utcoffset(): reading for reading in reversed(real)}
+    by_offset: dict[timedelta | None, datetime] = {}
+    for reading in real:
+        by_offset.setdefault(reading.utcoffset(), reading)
     occurring = " or ".join(_written(reading) for reading in by_offset.values())
     if offset is not None:
         if offset not in by_offset:
