@@ -59,6 +59,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in WORDS and os.path.isdir(args[0]):  # noqa: PTH112 - stays light
+            from gpucost_tui.cli.app import open_folder
+
+            return "DIR", open_folder, args
         if args and args[0] not in WORDS:
             import difflib
 
@@ -76,12 +80,20 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="gpucost")
 @click.option("--debug", is_flag=True, envvar="GPUCOST_DEBUG", help="Show tracebacks.")
 @click.pass_context
-def group(ctx: click.Context, debug: bool) -> None:
+def group(ctx: click.Context, debug: bool) -> int | None:
     """Which configuration processes the whole corpus, reaches the minimum quality, finishes before
-    the deadline, and commits the least budget?"""
+    the deadline, and commits the least budget?
+
+    Without a word it opens the app on this terminal, with a folder (`gpucost DIR`) the campaign in
+    it."""
     ctx.obj = {"debug": debug}
     if ctx.invoked_subcommand is None:
+        from gpucost_tui.cli.app import on_a_terminal, open_here
+
+        if on_a_terminal():
+            return open_here()
         click.echo(ctx.get_help())
+    return None
 
 
 def main(args: list[str] | None = None) -> NoReturn:
