@@ -121,6 +121,18 @@ def test_an_unknown_deliverable_is_refused_and_an_unnamed_one_is_filled() -> Non
         )
 
 
+def test_each_deliverable_is_one_distinct_corpus() -> None:
+    rows = attempts(A, STEADY, corpus_sha256="aa")
+    again = [{**row, "deliverable": "returns"} for row in rows]
+    by = plan(A, deliverables=["orders", "returns"])
+    with pytest.raises(InputError, match="are one corpus"):
+        decide([*rows, *again], by)
+    other = [{**row, "corpus_sha256": "bb"} for row in again]
+    assert decide([*rows, *other], by).rows[0].accepted_deliverables == 2
+    with pytest.raises(InputError, match="'orders' read 2 different corpora"):
+        decide([*rows, {**rows[0], "corpus_sha256": "bb"}], by)
+
+
 def test_an_unknown_gpu_is_suggested_not_taken() -> None:
     with pytest.raises(InputError, match="rtx-4090") as caught:
         decide(attempts(A, STEADY), plan(A, configuration={"gpu": "RTX 4090"}))

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucost_tui.analysis.causes import causes, more_rounds, one_host
-from gpucost_tui.analysis.compare import Reading, compare
+from gpucost_tui.analysis.compare import Reading, compare, sealed_reading
 from gpucost_tui.analysis.durations import Durations, durations, highest_round
 from gpucost_tui.analysis.settled import settle_pair
+from gpucost_tui.protocol.load import find, load
 
 STEADY = [10.0, 10.2, 10.1, 10.3, 10.1]
 SLOW = [14.0, 14.1, 14.3, 13.9, 14.2]
@@ -175,6 +176,25 @@ def test_every_row_of_a_round_is_counted_once(rows: list[tuple]) -> None:
     counted = sum(g.succeeded + g.failed + g.stopped + g.interrupted + g.excluded for g in groups)
     assert counted == sum(r != 0 for *_, r in rows)
     json.dumps(compare(table).to_json(), allow_nan=False)
+
+
+def test_a_sealed_protocol_says_how_its_durations_are_read() -> None:
+    protocol = load(find("classification-batch"))
+    how = sealed_reading(protocol, rounds=7)
+    assert (how.rule, how.factor, how.planned, how.rounds) == ("auto", 1.5, 5, 7)
+    assert how.series == {s.name: s.variants for s in protocol.series}
+    assert how.hardware == ()
+    a, b, *_ = protocol.order()
+    rows = [
+        *passes(STEADY, variant=a, host="h"),
+        *passes(SLOW, variant=b, host="h"),
+        *passes(SLOW, variant=a, host="k"),
+    ]
+    found = compare(frame(rows), how)
+    assert [pair.names for pair in found.pairs] == [(a, b)]
+    hardware = protocol.series[0].model_copy(update={"factor": "hardware"})
+    how = sealed_reading(protocol.model_copy(update={"series": (hardware,)}), rounds=5)
+    assert [pair.names for pair in compare(frame(rows), how).pairs] == [(f"{a} on h", f"{a} on k")]
 
 
 def group(values: list[float], **more: Any) -> Durations:

@@ -98,8 +98,8 @@ def decide_table(frame: pl.DataFrame, plan: Plan, catalogue: Catalogue) -> Decis
         catalogue: The price lists in force.
 
     Raises:
-        InputError: A row's configuration or deliverable is none of the plan's, or a GPU is
-            unknown.
+        InputError: A row's configuration or deliverable is none of the plan's, a GPU is
+            unknown, or corpora and deliverables are mixed up.
         Refused: Other spending is stated for some configurations and not for others (R37).
     """
     rentals = {
@@ -159,7 +159,24 @@ def _known_rows(frame: pl.DataFrame, rentals: Mapping[str, Rental], terms: Terms
                 else f"{column} '{clean(value, limit=80)}' is none of the plan's"
             )
             raise InputError(what, where=place, fix=f"The plan has: {listed(allowed, limit=8)}")
+    _refuse_one_corpus_twice(frame)
     return frame
+
+
+def _refuse_one_corpus_twice(frame: pl.DataFrame) -> None:
+    """Two deliverables with one corpus would count it twice (R36, R38)."""
+    seen: dict[tuple[str | None, str], str] = {}
+    columns = ("manifest", "corpus_sha256", "deliverable")
+    for manifest, corpus, deliverable in frame.select(columns).unique(maintain_order=True).rows():
+        if corpus is None:
+            continue
+        first = seen.setdefault((manifest, corpus), deliverable)
+        if first != deliverable:
+            raise InputError(
+                f"deliverables '{clean(first, limit=60)}' and '{clean(deliverable, limit=60)}' "
+                "are one corpus (equal corpus_sha256): it counts once",
+                fix="Name one deliverable for each distinct corpus",
+            )
 
 
 def _row(

@@ -1,7 +1,7 @@
 """How often the settled rules are wrong, and how often they stay silent, where the truth is known.
 
-``python -m gpucost_tui.analysis.calibration`` prints the README's table. The rules and the noise
-are in :mod:`gpucost_tui.analysis.simulation`.
+``python -m gpucost_tui.analysis.calibration`` prints the README's table (``… range interval`` that
+of rules sealed by name). Truth and noise are in :mod:`gpucost_tui.analysis.simulation`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from gpucost_tui.analysis.settled import Rule
 from gpucost_tui.analysis.simulation import BOUNDED, DIFFERENCES, host_bias, simulate
 
+RULES: tuple[Rule, ...] = ("auto", "range", "interval")
 PASSES = (5, 10, 20)
 SERIES = (2, 3, 6)
 #: The most series that may be settled wrongly where there is no difference.
@@ -126,4 +127,5 @@ def _pc(share: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(markdown(calibrate(campaigns=10_000)))
+    named = [rule for rule in RULES if rule in sys.argv[1:]]
+    sys.stdout.write(markdown(calibrate(named or RULES[:1], campaigns=10_000)))

@@ -24,6 +24,7 @@ from gpucost_tui.analysis.settled import (
     chosen_rule,
     settle_series,
 )
+from gpucost_tui.protocol.model import Protocol
 
 _BIAS = (
     " A constant bias of one host, such as its cooling or its neighbours, can't be told from a "
@@ -114,6 +115,26 @@ class Reading:
     max_rounds: int | None = None
     series: Mapping[str, Sequence[str]] | None = None
     hardware: Sequence[str] | None = None
+
+
+def sealed_reading(protocol: Protocol, rounds: int) -> Reading:
+    """Return how a sealed protocol wants its durations read.
+
+    Args:
+        protocol: The sealed protocol.
+        rounds: Rounds by now, extensions included.
+    """
+    measurement = protocol.measurement
+    between_hosts = [series for series in protocol.series if series.factor == "hardware"]
+    return Reading(
+        rule=measurement.settled_rule,
+        factor=measurement.settled_factor,
+        planned=measurement.rounds,
+        rounds=rounds,
+        max_rounds=measurement.max_rounds,
+        series={s.name: s.variants for s in protocol.series if s not in between_hosts},
+        hardware=tuple({name: None for s in between_hosts for name in s.variants}),
+    )
 
 
 def compare(frame: pl.DataFrame, reading: Reading | None = None) -> Comparison:

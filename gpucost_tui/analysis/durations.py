@@ -14,6 +14,8 @@ from typing import Any
 import polars as pl
 
 from gpucost_tui.analysis.settled import exact
+from gpucost_tui.errors import InputError
+from gpucost_tui.text import clean
 
 #: Fewer durations than this have no percentile above the median (R25).
 LEAST_FOR_PERCENTILE = 100
@@ -123,6 +125,24 @@ def with_variant(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def refuse_mixed_corpora(frame: pl.DataFrame) -> None:
+    """Refuse a deliverable whose attempts read different corpora under one manifest.
+
+    Raises:
+        InputError: It names the deliverable; its durations would be of different work.
+    """
+    known = frame.filter(pl.col("corpus_sha256").is_not_null())
+    corpora = known.group_by("manifest", "deliverable", maintain_order=True).agg(
+        pl.col("corpus_sha256").n_unique().alias("corpora")
+    )
+    for _, deliverable, number in corpora.filter(pl.col("corpora") > 1).rows():
+        named = "" if deliverable is None else f" '{clean(deliverable, limit=60)}'"
+        raise InputError(
+            f"the attempts for deliverable{named} read {number} different corpora (corpus_sha256)",
+            fix="Give each corpus a deliverable of its own",
+        )
+
+
 def durations(frame: pl.DataFrame, by: str = "variant") -> list[Durations]:
     """Group a raw table into durations.
 
@@ -133,7 +153,11 @@ def durations(frame: pl.DataFrame, by: str = "variant") -> list[Durations]:
     Returns:
         One group for each variant, deliverable, seed and host, in order of first appearance;
         seeds and hosts are never pooled (R28).
+
+    Raises:
+        InputError: One deliverable has several corpora.
     """
+    refuse_mixed_corpora(frame)
     rows = timed_rows(frame)
     keys = [by, "deliverable", "seed", "host"]
     order = frame.select(keys).unique(maintain_order=True).rows()
