@@ -131,7 +131,9 @@ def _ceiling(rounds: int, more: int, max_rounds: int | None) -> str:
 
 
 def _named(group: Durations) -> str:
-    place = [str(part) for part in group.place if part is not None]
+    seed = None if group.seed is None else f"seed {group.seed}"
+    host = None if group.host is None else f"on {group.host}"
+    place = [part for part in (group.deliverable, seed, host) if part is not None]
     return clean(f"{group.variant} ({', '.join(place)})" if place else group.variant, limit=80)
 
 

@@ -36,7 +36,8 @@ _BIAS = (
 class Pair:
     """Two groups of durations and what they settle. ``host`` is ``None`` between two hosts.
 
-    ``could_settle`` holds sentences, empty where the pair is settled.
+    ``could_settle`` holds sentences: on more rounds, then the causes of spread; empty where the
+    pair is settled (between hosts: what a settled difference does not show).
     """
 
     a: Durations

@@ -32,6 +32,12 @@ def compare_lines(comparison: Comparison, *, width: int = WIDTH, unicode: bool =
         lines += [*dot_lines(groups, width=width, unicode=unicode), ""]
     for pair in comparison.pairs:
         lines += pair_lines(pair, width=width)
+    # A cause belongs to a variant, and would be told again with each of its pairs.
+    causes = dict.fromkeys(c for pair in comparison.pairs for c in pair.could_settle[1:])
+    if causes:
+        lines += ["", "Causes of the spread that the data suggest:"]
+    for sentence in causes:
+        lines += _wrapped(sentence, width, indent="    ")
     if comparison.before is not None:
         lines += ["", *_wrapped(f"Before more rounds (after {comparison.planned}):", width)]
         for pair in comparison.before:
@@ -74,7 +80,7 @@ def dot_lines(
 
 
 def pair_lines(pair: Pair, *, width: int = WIDTH, advice: bool = True) -> list[str]:
-    """Return one pair: what is settled, why, and what could settle it."""
+    """Return one pair: what is settled and why, with ``advice`` how many more rounds could."""
     a, b = (clean(name, limit=60) for name in pair.names)
     verdict = pair.settlement
     if verdict.settled:
@@ -84,9 +90,8 @@ def pair_lines(pair: Pair, *, width: int = WIDTH, advice: bool = True) -> list[s
     place = _place(pair.a, host=not pair.between_hosts)
     where = f" ({place})" if place else ""
     lines = _wrapped(f"{a} and {b}{where}: {word}. {verdict.why}", width)
-    if advice:
-        for sentence in pair.could_settle:
-            lines += _wrapped(sentence, width, indent="    ")
+    if advice and pair.could_settle:
+        lines += _wrapped(pair.could_settle[0], width, indent="    ")
     return lines
 
 
