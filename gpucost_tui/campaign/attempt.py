@@ -33,16 +33,27 @@ def job_of(
     )
 
 
-def static_row(manifest: Manifest, slot: Slot, host: str) -> dict[str, Any]:
-    """Return the raw-table columns that are known before the attempt begins (R19)."""
+def static_row(
+    manifest: Manifest, slot: Slot, host: str, framework: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the raw-table columns that are known before the attempt begins (R19).
+
+    GPU and configuration are the planned ones, so that an attempt whose process dies belongs to a
+    configuration too; :func:`complete` puts the used ones in their place. The second part says why
+    some columns are empty.
+    """
     protocol = manifest.protocol
     settings = protocol.settings(slot.variant)
     revision = manifest.json["model"].get("revision")
-    return {
+    series = " | ".join(protocol.series_of(slot.variant))
+    gpu = _gpu(_planned(settings.device, framework), framework)
+    row = {
         "campaign": protocol.name,
+        "configuration": _configuration(slot, gpu),
+        "gpu": gpu,
         "manifest": manifest.sha256,
         "host": host,
-        "series": " | ".join(protocol.series_of(slot.variant)),
+        "series": series or None,
         "variant": slot.variant,
         "round": slot.round,
         "position": slot.position,
@@ -55,13 +66,17 @@ def static_row(manifest: Manifest, slot: Slot, host: str) -> dict[str, Any]:
         "batch_size": settings.batch_size,
         "dtype_requested": settings.dtype,
         "attention_requested": settings.attention,
-        "padding": f"{settings.padding}, {settings.padding_side}",
+        "padding": f"{settings.padding} {settings.padding_side}",
         "max_length": settings.max_length,
         "grouping": settings.grouping,
         "process_policy": protocol.measurement.process,
         "cache_policy": protocol.measurement.cache,
         "quality_metric": protocol.quality.metric,
     }
+    missing = {} if series else {"series": "the variant stands in no series"}
+    if gpu is None:
+        missing["gpu"] = "no GPU was used"
+    return row, missing
 
 
 def complete(
@@ -73,12 +88,11 @@ def complete(
     attempt's when `gpucost new` made one.
     """
     row, missing = outcome.row, outcome.missing
-    device = row.get("device")
-    row["gpu"] = _gpu(device, framework)
-    if device is not None:
-        row["configuration"] = f"{slot.variant} on {row['gpu'] or 'CPU'}"
-    missing.setdefault("gpu", "no GPU was used" if device else "the device is not known")
-    missing.setdefault("configuration", "the device is not known")
+    if (device := row.get("device")) is not None:
+        row["gpu"] = _gpu(device, framework)
+        row["configuration"] = _configuration(slot, row["gpu"])
+        if row["gpu"] is None:
+            missing.setdefault("gpu", "no GPU was used")
     missing.setdefault("install_s", "before the campaign: a task of the window, not of an attempt")
     downloaded = campaign.sources().get("model", {}).get("download_s")
     if number == 1 and downloaded is not None:
@@ -87,10 +101,21 @@ def complete(
         missing.setdefault("download_s", "nothing was downloaded for this attempt")
 
 
-def _gpu(device: str | None, framework: dict[str, Any]) -> str | None:
-    kind, _, index = (device or "").partition(":")
+def _configuration(slot: Slot, gpu: str | None) -> str:
+    return f"{slot.variant} on {gpu or 'CPU'}"
+
+
+def _planned(requested: str, framework: dict[str, Any]) -> str:
+    if requested == "auto":
+        return "cuda:0" if framework.get("devices") else "cpu"
+    return requested
+
+
+def _gpu(device: str, framework: dict[str, Any]) -> str | None:
+    kind, _, index = device.partition(":")
     if kind != "cuda":
         return None
-    names = {entry["index"]: entry["name"] for entry in framework.get("devices", ())}
+    devices = enumerate(framework.get("devices") or ())
+    names = {entry.get("index", place): entry["name"] for place, entry in devices}
     name = names.get(int(index or 0))
     return None if name is None else str(name)

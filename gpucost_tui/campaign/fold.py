@@ -1,6 +1,7 @@
 """Folds the journal into attempts: the one way from what happened to what is shown.
 
-Any prefix of a journal folds: an attempt without an end is a row without a status.
+Any prefix of a journal folds: an attempt without an end is a row without a status. Events of a kind
+that this version doesn't know change nothing here.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpucost_tui.campaign import acts
 from gpucost_tui.campaign.columns import SCHEMA
 from gpucost_tui.campaign.journal import Event
 from gpucost_tui.campaign.slots import Slot, schedule
+from gpucost_tui.errors import Differs
 from gpucost_tui.protocol.model import Protocol
 
 #: Columns that are empty when there is nothing to tell, which is no missing measurement.
 _NOT_MEASURED = frozenset({"failure", "exclusion_cause", "notes", "missing"})
 _NO_END = "no end is recorded yet"
+_NOT_JUDGED = "not judged yet"
 
 
 @dataclass(slots=True)
@@ -26,6 +30,7 @@ class Attempt:
     number: int
     slot: int
     row: dict[str, Any]
+    fixed: dict[str, str] = field(default_factory=dict)  # reasons known from the start
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     device_memory: list[dict[str, Any]] = field(default_factory=list)
@@ -37,7 +42,7 @@ class Attempt:
 
     @property
     def uses_slot(self) -> bool:
-        """Completed and failed attempts use their slot up; stopped and interrupted leave it open."""
+        """Completed and failed attempts use their slot up; any other end leaves it open."""
         return self.row["status"] in ("completed", "failed")
 
 
@@ -52,18 +57,24 @@ class State:
     running: bool = False  # a run began and its end is not recorded
     last_end: str | None = None  # in words, why the last run ended
     set_aside: list[dict[str, Any]] = field(default_factory=list)
+    clock: list[str] = field(default_factory=list)  # where the journal's times go backwards
+    acts: acts.Acts = field(default_factory=acts.Acts)  # exclusions, commitments, spending
 
     def slots(self, protocol: Protocol) -> list[Slot]:
         return schedule(protocol, self.additions)
 
     def open_slots(self, protocol: Protocol) -> list[Slot]:
-        """Return the slots that no attempt has used up, in the planned order."""
+        """Return the slots that no attempt has used up, in the planned order.
+
+        A repeated reference pass comes before all others: they are held against it.
+        """
         used = {a.slot for a in self.attempts.values() if a.uses_slot}
-        return [slot for slot in self.slots(protocol) if slot.slot not in used]
+        left = [slot for slot in self.slots(protocol) if slot.slot not in used]
+        return sorted(left, key=lambda slot: slot.round > 0)
 
     def rounds(self, protocol: Protocol) -> int:
         """Return how many rounds are planned by now, extensions included."""
-        return protocol.measurement.rounds + sum(a.get("rounds", 0) for a in self.additions)
+        return protocol.measurement.rounds + sum(int(a.get("rounds", 0)) for a in self.additions)
 
     def unfinished(self) -> list[Attempt]:
         return [a for a in self.attempts.values() if not a.finished]
@@ -73,12 +84,29 @@ class State:
 
 
 def fold(events: Iterable[Event]) -> State:
-    """Fold events into a state."""
-    state = State()
+    """Fold events into a state.
+
+    Raises:
+        Differs: An event does not fit those before it (its line was made by hand).
+    """
+    return advance(State(), events)
+
+
+def advance(state: State, events: Iterable[Event]) -> State:
+    """Fold further events into a state; return the same state."""
     for event in events:
         step = _STEPS.get(event.event)
-        if step is not None:
-            step(state, event)
+        try:
+            if step is not None:
+                step(state, event)
+            if "clock" in event.data:
+                _clock(state, event)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise Differs(
+                f"line {event.seq} ({event.event}) does not fit the lines before it",
+                where="journal.jsonl",
+                fix="Restore the file from a copy; `gpucost verify` shows more",
+            ) from None
     return state
 
 
@@ -105,11 +133,18 @@ def _added(state: State, event: Event) -> None:
 
 
 def _started(state: State, event: Event) -> None:
+    state.acts.export_s = None  # what was exported before is not the whole campaign
     data = event.data
-    row = dict.fromkeys(SCHEMA)
+    fixed = data.get("missing", {})
+    row: dict[str, Any] = dict.fromkeys(SCHEMA)
     row.update(data["row"], attempt=data["attempt"], started_at=event.time, excluded=False)
     state.attempts[data["attempt"]] = Attempt(
-        data["attempt"], data["slot"], row, missing={"*": _NO_END}, folder=data["folder"]
+        number=data["attempt"],
+        slot=data["slot"],
+        row=row,
+        fixed=fixed,
+        missing={**fixed, "*": _NO_END},
+        folder=data["folder"],
     )
 
 
@@ -117,12 +152,13 @@ def _finished(state: State, event: Event) -> None:
     data, attempt = event.data, state.attempts[event.data["attempt"]]
     attempt.row.update(data["row"])
     attempt.row.update(
-        ended_at=event.time,
+        # An attempt that a later runner found cut off ended at a time that nobody saw.
+        ended_at=None if "ended_at" in data["missing"] else event.time,
         status=data["status"],
         failure=data["failure"],
         finished_entries=data["finished_entries"],
     )
-    attempt.missing = dict(data["missing"])
+    attempt.missing = {**attempt.fixed, **data["missing"]}
     attempt.notes.extend(data["notes"])
     attempt.device_memory = data["device_memory"]
     attempt.error = data["error"]
@@ -142,15 +178,24 @@ def _set_aside(state: State, event: Event) -> None:
     state.set_aside.append(event.data)
 
 
+def _clock(state: State, event: Event) -> None:
+    said = f"line {event.seq}: {event.data['clock']}"
+    state.clock.append(said)
+    attempt = state.attempts.get(event.data.get("attempt", 0))
+    if attempt is not None:
+        attempt.notes.append(f"journal {said}")
+
+
 def missing_text(attempt: Attempt) -> str | None:
     """Return ``column: reason; …`` for every empty measurement of a row (R20)."""
     row, reasons = attempt.row, attempt.missing
+    otherwise = reasons.get("*") or (_NOT_JUDGED if attempt.finished else _NO_END)
     parts = []
     for name in SCHEMA:
         if name in _NOT_MEASURED:
             continue
         if row[name] is None:
-            parts.append(f"{name}: {reasons.get(name) or reasons.get('*') or _NO_END}")
+            parts.append(f"{name}: {reasons.get(name) or otherwise}")
         elif name in reasons:
             parts.append(f"{name}: {reasons[name]}")  # a value that needs a word, such as a bound
     return "; ".join(parts) or None
@@ -167,4 +212,5 @@ _STEPS = {
     "attempt_finished": _finished,
     "attempt_judged": _judged,
     "torn_line_set_aside": _set_aside,
+    **acts.STEPS,
 }

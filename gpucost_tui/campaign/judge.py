@@ -80,6 +80,10 @@ class Judge:
         """Take an accepted round-0 pass as the reference of a deliverable."""
         self._reference_passes[deliverable] = pl.read_parquet(predictions)
 
+    def has_reference(self, deliverable: str) -> bool:
+        """Tell whether a reference pass was taken for a deliverable."""
+        return deliverable in self._reference_passes
+
     def judge(self, subject: Subject) -> Verdict:
         """Return the verdict of one attempt; its evaluation time is in ``row['evaluate_s']``."""
         began = time.perf_counter()
@@ -98,18 +102,20 @@ class Judge:
         if frame is not None:
             self._identifiers(corpus, frame, verdict)
             self._format(subject, frame, verdict)
-        if subject.status != "completed" or frame is None:
-            self._unfinished(subject, verdict)
-        elif not verdict.reasons or verdict.reasons == ["format"]:
-            self._quality(subject, frame, verdict)
-        else:
+        if subject.status != "completed":
+            _unfinished(subject, verdict)
+        elif frame is None:
+            _no_quality(verdict, verdict.missing["observed_ids"])
+        elif "identifiers" in verdict.reasons:
             _no_quality(verdict, "the identifiers do not match")
+        else:
+            self._quality(subject, frame, verdict)
         return self._concluded(subject, verdict)
 
     def _concluded(self, subject: Subject, verdict: Verdict) -> Verdict:
         verdict.reasons = [reason for reason in REASONS if reason in verdict.reasons]
         verdict.accepted = not verdict.reasons
-        if subject.round == 0 and verdict.accepted:
+        if subject.round == 0 and verdict.reasons in ([], ["quality"]):
             verdict.accepted = None
             verdict.missing["corpus_accepted"] = "the reference pass is no result of its own"
         verdict.row["corpus_accepted"] = verdict.accepted
@@ -132,16 +138,22 @@ class Judge:
 
     def _predictions(self, subject: Subject, verdict: Verdict) -> pl.DataFrame | None:
         path = subject.predictions
-        if path is None or not path.is_file():
-            if subject.status == "completed":
-                verdict.reasons.append("missing")
-                verdict.notes.append("the prediction file is missing")
-            return None
-        if sha256_file(path) != subject.predictions_sha256:
+        if path is not None and path.is_file():
+            if sha256_file(path) == subject.predictions_sha256:
+                return pl.read_parquet(path)
+            why = "the prediction file is not the one that was written"
             verdict.reasons.append("format")
-            verdict.notes.append("the prediction file is not the one that was written")
-            return None
-        return pl.read_parquet(path)
+            verdict.notes.append(why)
+        elif path is not None or subject.status == "completed":
+            why = "the prediction file is missing"
+            verdict.reasons.append("missing")
+            verdict.notes.append(why)
+        else:
+            why = "there are no predictions"
+        for column in ("observed_ids", "ids_match", "format_ok"):
+            verdict.row[column] = None
+            verdict.missing[column] = why
+        return None
 
     def _identifiers(self, corpus: pl.DataFrame, frame: pl.DataFrame, verdict: Verdict) -> None:
         check = compare_ids(corpus["id"], frame["id"])
@@ -159,16 +171,6 @@ class Judge:
             verdict.reasons.append("format")
             verdict.notes.extend(f"format: {problem}" for problem in problems[:3])
 
-    def _unfinished(self, subject: Subject, verdict: Verdict) -> None:
-        why = "no prediction file" if subject.predictions is None else f"pass {subject.status}"
-        for column in ("observed_ids", "ids_match", "format_ok"):
-            if verdict.row.get(column) is None:
-                verdict.missing[column] = why
-        if subject.status in ("stopped", "interrupted"):
-            # Not identifiers: what is there may be right, but the corpus is not all there.
-            verdict.reasons = ["missing"]
-        _no_quality(verdict, f"the pass was {subject.status}")
-
     def answers(self, deliverable: str) -> pl.DataFrame | None:
         """Return the sealed answers (id, answer) in the model's labels, or none."""
         if deliverable not in self._answers:
@@ -185,7 +187,7 @@ class Judge:
         return frame
 
     def _reference(self, subject: Subject) -> pl.DataFrame | None:
-        """Return what predictions are held against: answers, or the reference pass's predictions."""
+        """Return what predictions are held against: answers, or those of the reference pass."""
         answers = self.answers(subject.deliverable)
         if answers is not None:
             return answers
@@ -283,6 +285,14 @@ class Judge:
             if judged
             else f"fewer than {count(subgroup.min_entries, 'entry', 'entries')}",
         }
+
+
+def _unfinished(subject: Subject, verdict: Verdict) -> None:
+    if subject.status in ("stopped", "interrupted"):
+        # Not identifiers: what is there may be right, but the corpus is not all there.
+        verdict.reasons = [r for r in verdict.reasons if r != "identifiers"]
+        verdict.reasons.append("missing")
+    _no_quality(verdict, f"the pass {'was ' if subject.status != 'failed' else ''}{subject.status}")
 
 
 def _no_quality(verdict: Verdict, why: str) -> None:

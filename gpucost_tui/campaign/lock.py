@@ -7,6 +7,7 @@ shared: a lock written by another machine is never taken over silently.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -24,7 +25,7 @@ _NAME = "runner.lock"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds, or last held, the lock. ``started`` is the process's start, see :func:`started`."""
+    """Who holds, or last held, the lock. ``started``: see the function of that name."""
 
     pid: int
     started: str
@@ -32,14 +33,18 @@ class Holder:
     since: str
     detached: bool = False
 
+    @property
+    def here(self) -> bool:
+        """Whether it was written on this machine."""
+        return self.machine == machine()
+
 
 def machine() -> str:
     """Return a short name of this machine that gives nothing away: a hash, not the host name."""
     parts = [socket.gethostname()]
-    try:
+    # Many containers have no such file; the host name alone tells them apart.
+    with contextlib.suppress(OSError, UnicodeDecodeError):
         parts.append(Path("/etc/machine-id").read_text(encoding="ascii").strip())
-    except (OSError, UnicodeDecodeError):
-        pass  # no such file in many containers; the host name alone tells machines apart
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
@@ -49,9 +54,9 @@ def holder(folder: Path) -> Holder | None:
     Never waits and never takes the lock for longer than the look.
     """
     written = _read(folder / _NAME)
-    if written is None or written.machine != machine():
+    if written is None or not written.here:
         return written
-    return written if _alive(written) else None
+    return written if started(written.pid) == written.started else None
 
 
 class RunnerLock:
@@ -67,13 +72,12 @@ class RunnerLock:
         try:
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise EnvironmentLacks(
-                f"the campaign can't be locked ({error.strerror})",
-                where=_NAME,
-                fix="Check the folder's permissions",
-            ) from None
+            raise _not_locked(error) from None
         try:
             self._take(handle)
+        except OSError as error:
+            os.close(handle)
+            raise _not_locked(error) from None
         except BaseException:
             os.close(handle)
             raise
@@ -89,7 +93,7 @@ class RunnerLock:
                 fix="`gpucost status` shows it, `gpucost stop` ends it",
             ) from None
         written = _read(self._path)
-        if written is not None and written.machine != machine() and not self._take_over:
+        if written is not None and not written.here and not self._take_over:
             raise Refused(
                 "the runner's lock was written on another machine"
                 f"{_who(written)}: it may still be at work there",
@@ -104,15 +108,32 @@ class RunnerLock:
 
     def __exit__(self, *_: object) -> None:
         if self._handle is not None:
-            os.ftruncate(self._handle, 0)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, 0)
             os.close(self._handle)
             self._handle = None
 
 
+def _not_locked(error: OSError) -> EnvironmentLacks:
+    return EnvironmentLacks(
+        f"the campaign can't be locked ({error.strerror})",
+        where=_NAME,
+        fix="Make space or correct the folder's permissions; some network file systems know no "
+        "locks",
+    )
+
+
 def _read(path: Path) -> Holder | None:
     try:
-        return Holder(**json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        value = json.loads(path.read_bytes())
+        return Holder(
+            int(value["pid"]),
+            str(value["started"]),
+            str(value["machine"]),
+            str(value["since"]),
+            bool(value.get("detached", False)),
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None  # empty after a clean end, or half-written by a runner that died at once
 
 
@@ -128,10 +149,6 @@ def started(pid: int) -> str | None:
         return None
     # Field 22; the command in field 2 may hold spaces and parentheses, so count from its end.
     return f"{boot}:{stat.rpartition(')')[2].split()[19]}"
-
-
-def _alive(who: Holder) -> bool:
-    return started(who.pid) == who.started
 
 
 def _who(written: Holder | None) -> str:

@@ -16,12 +16,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from gpucost_tui.campaign.logs import BoundedLog
+from gpucost_tui.campaign.oom import oom_kills
 from gpucost_tui.engine.child import DEFAULT_ENGINE, builder
-from gpucost_tui.engine.contract import Job, Outcome
+from gpucost_tui.engine.contract import FailureKind, Job, Outcome
 from gpucost_tui.engine.worker import Worker
 from gpucost_tui.errors import EnvironmentLacks
 
@@ -33,6 +33,7 @@ Tick = Callable[[dict[str, Any] | None], Directive]
 #: holds the interpreter for seconds at a time, so the bound is generous.
 SILENCE_S = 120.0
 _POLL_S = 0.1
+_STARVED = "the kernel's out-of-memory killer ended it"
 
 
 def engine_name() -> str:
@@ -43,8 +44,16 @@ def engine_name() -> str:
 class Measurer(Protocol):
     """Something that runs one job after the other."""
 
-    def start(self, tick: Tick) -> dict[str, Any]:
-        """Make ready (again); return what the engine says of versions and devices."""
+    lost_in_a_row: int  # how often its process was lost since an attempt last gave an outcome
+
+    def start(self, tick: Tick) -> dict[str, Any] | None:
+        """Make ready (again); return what the engine says of versions and devices.
+
+        None when ``tick`` asks to stop before it is ready: no attempt has begun then.
+
+        Raises:
+            EnvironmentLacks: It can't start; with its own words.
+        """
 
     def run(self, job: Job, tick: Tick) -> Outcome:
         """Run one pass; ``tick`` is called with every message and at least ten times a second."""
@@ -56,80 +65,108 @@ class Measurer(Protocol):
 class ChildMeasurer:
     """A child process, kept from attempt to attempt and started again when it is gone."""
 
-    def __init__(self, log: Path, *, silence_s: float = SILENCE_S) -> None:
-        self._log = BoundedLog(log)
+    def __init__(self, log: BoundedLog, *, silence_s: float = SILENCE_S) -> None:
+        self._log = log
         self._silence_s = silence_s
         self._process: subprocess.Popen[bytes] | None = None
         self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._drain: threading.Thread | None = None
         self._framework: dict[str, Any] = {}
         self._finished = 0
+        self._oom_kills: int | None = None
+        self.lost_in_a_row = 0
 
-    def start(self, tick: Tick) -> dict[str, Any]:
+    def start(self, tick: Tick) -> dict[str, Any] | None:
         if self._process is not None and self._process.poll() is None:
             return self._framework
         self.close()
-        self._inbox = queue.Queue()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "gpucost_tui.engine.child", "--engine", engine_name()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Its own session: a terminal's ctrl+c and hang-up reach the runner, which decides.
-            start_new_session=True,
-        )
-        inbox, process = self._inbox, self._process
-        threading.Thread(target=_read, args=(process.stdout, inbox), daemon=True).start()
-        threading.Thread(target=self._log.drain, args=(process.stderr,), daemon=True).start()
-        answer = self._wait("ready", tick)
+        self._open()
+        answer = self._wait("ready", tick, patient=False)
+        if answer == "now":
+            self.close()
+            return None
         if isinstance(answer, str):
             self.close()
             raise _not_started(answer, f"logs/{self._log.path.name}")
         self._framework = answer["framework"]
         return self._framework
 
+    def _open(self) -> None:
+        self._inbox = queue.Queue()
+        try:
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-m", "gpucost_tui.engine.child", "--engine", engine_name()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Its own session: a terminal's ctrl+c and hang-up reach the runner, which decides.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _not_started(error.strerror or str(error), None) from None
+        reader = threading.Thread(target=_read, args=(process.stdout, self._inbox), daemon=True)
+        reader.start()
+        self._drain = threading.Thread(target=_drain, args=(self._log, process.stderr), daemon=True)
+        self._drain.start()
+
     def run(self, job: Job, tick: Tick) -> Outcome:
         began = time.monotonic()
+        self._oom_kills = oom_kills()
         self._send({"do": "attempt", "job": job.to_json()})
-        answer = self._wait("outcome", tick)
+        answer = self._wait("outcome", tick, patient=True)
         if not isinstance(answer, str):
+            self.lost_in_a_row = 0
             outcome = Outcome.from_json({k: v for k, v in answer.items() if k != "event"})
             if outcome.poisoned:
+                self.kill()  # its device's context may not even be released any more
                 self.close()
             return outcome
-        log_tail = self._log.tail()
+        self.lost_in_a_row += answer != "now"
         self.close()
-        return lost(job, answer, self._finished, time.monotonic() - began, log_tail)
+        starved = answer.startswith(_STARVED)
+        tail = "" if answer == "now" else self._log.tail()
+        return lost(
+            job, answer, self._finished, time.monotonic() - began, tail, out_of_memory=starved
+        )
 
-    def _wait(self, event: str, tick: Tick) -> dict[str, Any] | str:
-        """Return the awaited message, or in words how the child was lost."""
+    def _wait(self, event: str, tick: Tick, *, patient: bool) -> dict[str, Any] | str:
+        """Return the awaited message, or in words how the child was lost ("now": on request).
+
+        ``patient``: a stop after the batch is passed on; otherwise there is no batch to wait for.
+        """
         self._finished = 0
         heard = time.monotonic()
-        asked: Directive = None
+        asked = False
         while True:
-            try:
-                message = self._inbox.get(timeout=_POLL_S)
-            except queue.Empty:
-                message = None
-            else:
+            message, ended = self._next()
+            if ended:
+                return self._last_words()
+            if message is not None:
                 heard = time.monotonic()
-                if message is None:
-                    return self._last_words()
-            if message is not None and message["event"] == "progress":
-                self._finished = message["finished"]
-            if message is not None and message["event"] == event:
-                return message
-            if message is not None and message["event"] == "broken":
-                return str(message["error"])
+                if message["event"] == event:
+                    return message
+                if message["event"] == "broken":
+                    return str(message["error"])
+                if message["event"] == "progress":
+                    self._finished = message["finished"]
             directive = tick(message)
-            if directive == "now":
+            if directive == "now" or (directive and not patient):
                 self.kill()
                 return "now"
-            if directive == "batch" and asked is None:
-                asked = directive
+            if directive == "batch" and not asked:
+                asked = True
                 self._send({"do": "stop", "how": "batch"})
             if time.monotonic() - heard > self._silence_s:
                 self.kill()
                 return f"no sign of life for {self._silence_s:g} s: taken for hung and killed"
+
+    def _next(self) -> tuple[dict[str, Any] | None, bool]:
+        """Return the next message, if any, and whether the child's output has ended."""
+        try:
+            message = self._inbox.get(timeout=_POLL_S)
+        except queue.Empty:
+            return None, False
+        return message, message is None
 
     def _last_words(self) -> str:
         assert self._process is not None  # noqa: S101 - called while waiting for it
@@ -140,9 +177,15 @@ class ChildMeasurer:
             return "it closed its pipe and did not end: killed"
         if code >= 0:
             return f"it ended by itself with status {code}"
-        name = signal.Signals(-code).name
-        hint = " (the kernel's out-of-memory killer does this)" if name == "SIGKILL" else ""
-        return f"it was ended by {name}{hint}"
+        if code == -signal.SIGKILL:
+            before, now = self._oom_kills, oom_kills()
+            if before is not None and now is not None and now > before:
+                return _STARVED
+            return "it was ended by SIGKILL (somebody's, or the kernel's when memory runs out)"
+        try:
+            return f"it was ended by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"it was ended by signal {-code}"
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._process is not None and self._process.stdin is not None  # noqa: S101
@@ -153,30 +196,29 @@ class ChildMeasurer:
 
     def kill(self) -> None:
         """End the child at once, and whatever it started."""
-        if self._process is not None:
+        if self._process is not None and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def close(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
+        """End the child; a pass that runs is not waited for longer than its batch."""
+        if self._process is None:
             return
+        process = self._process
+        assert process.stdin is not None  # noqa: S101 - opened as a pipe
+        with contextlib.suppress(OSError):
+            process.stdin.write(b'{"do":"quit"}\n')
+        with contextlib.suppress(OSError):
+            process.stdin.close()
         if process.poll() is None:
-            assert process.stdin is not None  # noqa: S101 - opened above
-            with contextlib.suppress(OSError):
-                process.stdin.write(b'{"do":"quit"}\n')
-                process.stdin.close()
             try:
                 process.wait(timeout=10)
             except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        for stream in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
+                self.kill()
+        self._process = None
+        if self._drain is not None:
+            self._drain.join(timeout=2)  # its last words are in the log then
 
 
 class ThreadMeasurer:
@@ -186,12 +228,16 @@ class ThreadMeasurer:
         self._inbox: queue.Queue[dict[str, Any]] = queue.Queue()
         self._worker: Worker | None = None
         self._framework: dict[str, Any] = {}
+        self.lost_in_a_row = 0
 
-    def start(self, tick: Tick) -> dict[str, Any]:
+    def start(self, tick: Tick) -> dict[str, Any] | None:
         if self._worker is None:
             worker = Worker(builder(engine_name()), self._inbox.put)
             worker.start()
-            answer = self._wait(worker, "ready", tick)
+            answer = self._wait(worker, "ready", tick, patient=False)
+            if answer == "now":
+                worker.quit()
+                return None
             if isinstance(answer, str):
                 raise _not_started(answer, None)
             self._worker, self._framework = worker, answer["framework"]
@@ -201,13 +247,17 @@ class ThreadMeasurer:
         assert self._worker is not None  # noqa: S101 - started before it is used
         began = time.monotonic()
         self._worker.submit(job)
-        answer = self._wait(self._worker, "outcome", tick)
+        answer = self._wait(self._worker, "outcome", tick, patient=True)
         if isinstance(answer, str):
             self._worker = None
+            self.lost_in_a_row += 1
             return lost(job, answer, 0, time.monotonic() - began, "")
+        self.lost_in_a_row = 0
         return Outcome.from_json({k: v for k, v in answer.items() if k != "event"})
 
-    def _wait(self, worker: Worker, event: str, tick: Tick) -> dict[str, Any] | str:
+    def _wait(
+        self, worker: Worker, event: str, tick: Tick, *, patient: bool
+    ) -> dict[str, Any] | str:
         while True:
             try:
                 message: dict[str, Any] | None = self._inbox.get(timeout=_POLL_S)
@@ -220,9 +270,10 @@ class ThreadMeasurer:
             if message is not None and message["event"] == "broken":
                 return str(message["error"])
             worker.tick()
-            # A thread can't be killed: both directives leave after the batch.
             if tick(message) is not None:
-                worker.stop()
+                if not patient:
+                    return "now"
+                worker.stop()  # a thread can't be killed: both directives leave after the batch
 
     def close(self) -> None:
         worker, self._worker = self._worker, None
@@ -239,19 +290,28 @@ def _not_started(how: str, log: str | None) -> EnvironmentLacks:
     )
 
 
-def lost(job: Job, how: str, finished: int, after_s: float, log_tail: str) -> Outcome:
+def lost(
+    job: Job,
+    how: str,
+    finished: int,
+    after_s: float,
+    log_tail: str,
+    *,
+    out_of_memory: bool = False,
+) -> Outcome:
     """Return the outcome of an attempt whose measuring process is gone (R21, R22).
 
     ``finished_entries`` is the last count that was heard, a lower bound; there are no predictions,
     because they are written after the pass.
     """
     stopped = how == "now"
-    words = "stopped at once on request" if stopped else f"the measuring process was lost: {how}"
+    words = "ended at once, on request" if stopped else f"the measuring process was lost: {how}"
     reason = "the measuring process was ended" if stopped else "the measuring process was lost"
+    kind: FailureKind = "out-of-memory" if out_of_memory else "killed"
     return Outcome(
         attempt=job.attempt,
         status="stopped" if stopped else "failed",
-        failure=None if stopped else "killed",
+        failure=None if stopped else kind,
         finished_entries=finished,
         row={},
         device_memory=[],
@@ -260,15 +320,20 @@ def lost(job: Job, how: str, finished: int, after_s: float, log_tail: str) -> Ou
             "*": reason,
         },
         notes=[f"{words}, {after_s:.1f} s after the attempt began"],
-        error=words,
-        trace=f"{words}\n\nLast lines of its log:\n{log_tail}\n",
+        error=None if stopped else words,
+        trace=None if stopped else f"{words}\n\nLast lines of its log:\n{log_tail}\n",
         poisoned=True,
     )
 
 
+def _drain(log: BoundedLog, stream: Any) -> None:
+    with stream:
+        log.drain(stream)
+
+
 def _read(stream: Any, inbox: queue.Queue[dict[str, Any] | None]) -> None:
     """Turn the child's lines into messages; its end into ``None``."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError), stream:
         for line in stream:
             try:
                 message = json.loads(line)

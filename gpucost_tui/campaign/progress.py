@@ -1,20 +1,24 @@
 """What is going on right now, for anybody who looks: the progress and the control file.
 
 Neither is truth. The progress file is rewritten a few times a second without fsync; the control
-file carries wishes (pause, stop) from any terminal to the runner.
+file carries wishes (pause, stop) from any terminal to the one runner that they are meant for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from gpucost_tui.campaign.lock import Holder
+from gpucost_tui.errors import EnvironmentLacks
 from gpucost_tui.files import write_atomic
 
 _EVERY_S = 0.25
+_FAILURES = 20  # the latest ones
 _HISTORY = 240  # memory samples kept for a history plot: two minutes at two a second
 
 
@@ -22,6 +26,9 @@ _HISTORY = 240  # memory samples kept for a history plot: two minutes at two a s
 class Progress:
     """A snapshot of the run. Durations in seconds by the runner's monotonic clock."""
 
+    runner: int | None = None  # pid, and the process's start as the lock gives it: whose file it is
+    started: str | None = None
+    ready: bool = False  # the measuring process has answered
     state: str = "running"  # running, paused, ended
     attempt: int | None = None
     slot: int | None = None
@@ -44,13 +51,13 @@ class Progress:
 
 
 class ProgressFile:
-    """Writes snapshots, at most four a second; a disk that refuses is no reason to stop a run."""
+    """Writes snapshots, at most four a second."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, runner: int, started: str) -> None:
         self._path = path
         self._written = 0.0
         self._attempt_began = self._phase_began = time.monotonic()
-        self.now = Progress()
+        self.now = Progress(runner=runner, started=started)
 
     def begin(self, **fields: Any) -> None:
         """Begin an attempt."""
@@ -65,6 +72,9 @@ class ProgressFile:
         self.now.phase = name
         self.write(force=True)
 
+    def failed(self, failure: dict[str, Any]) -> None:
+        self.now.failures = [*self.now.failures[-(_FAILURES - 1) :], failure]
+
     def memory(self, devices: list[dict[str, Any]], rss_bytes: int | None) -> None:
         self.now.devices, self.now.rss_bytes = devices, rss_bytes
         sample = {"rss": rss_bytes, "devices": [_brief(device) for device in devices]}
@@ -78,10 +88,9 @@ class ProgressFile:
         self.now.elapsed_s = now - self._attempt_began
         self.now.phase_s = now - self._phase_began
         self.now.updated = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        try:
+        # A disk that refuses is no reason to stop: the journal must be written, and says so itself.
+        with contextlib.suppress(OSError):
             write_atomic(self._path, json.dumps(asdict(self.now)).encode(), sync=False)
-        except OSError:
-            return  # the journal is what must be written, and it says so itself when it can't
 
 
 def _brief(device: dict[str, Any]) -> dict[str, Any]:
@@ -89,36 +98,55 @@ def _brief(device: dict[str, Any]) -> dict[str, Any]:
     return {key: device.get(key) for key in keys}
 
 
-def read_progress(path: Path) -> dict[str, Any] | None:
-    """Return the last snapshot, or none."""
+def read_progress(path: Path, runner: Holder | None = None) -> dict[str, Any] | None:
+    """Return the last snapshot, or none; with ``runner`` only one that this runner wrote."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    if runner is not None and (value.get("runner"), value.get("started")) != (
+        runner.pid,
+        runner.started,
+    ):
+        return None
+    return value
 
 
 Wish = Literal["pause", "stop", "resume"]
 
 
-def ask(path: Path, wish: Wish) -> None:
-    """Leave a wish for the runner."""
-    write_atomic(path, json.dumps({"wish": wish, "at": time.time_ns()}).encode())
+def ask(path: Path, wish: Wish, runner: Holder) -> None:
+    """Leave a wish for a runner.
+
+    Raises:
+        EnvironmentLacks: The file can't be written.
+    """
+    value = {"wish": wish, "at": time.time_ns(), "for": [runner.pid, runner.started]}
+    try:
+        write_atomic(path, json.dumps(value).encode())
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"the wish can't be written ({error.strerror})",
+            where=path.name,
+            fix=f"Make space, or end the runner with `kill {runner.pid}`",
+        ) from None
 
 
 class Control:
-    """Reads wishes as they come; what was written before the run began is no wish for it."""
+    """Reads wishes as they come. One that was meant for an earlier runner is no wish for this."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, runner: int, started: str) -> None:
         self._path = path
-        path.unlink(missing_ok=True)
+        self._me = [runner, started]
         self._seen: int | None = None
 
     def look(self) -> Wish | None:
         """Return a new wish, once."""
         try:
             value = json.loads(self._path.read_bytes())
-            if value["at"] == self._seen:
+            if value["for"] != self._me or value["at"] == self._seen:
                 return None
             self._seen = value["at"]
             wish = value["wish"]

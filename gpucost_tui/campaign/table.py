@@ -25,11 +25,33 @@ def raw_table(state: State) -> pl.DataFrame:
 def device_table(state: State) -> pl.DataFrame:
     """Return one row per attempt and device."""
     rows = (
-        {"attempt": a.number, **memory}
+        _device_row(a.number, memory)
         for _, a in sorted(state.attempts.items())
         for memory in a.device_memory
     )
     return _frame(rows, DEVICE_SCHEMA)
+
+
+#: column of device_memory.csv -> field of the engine's DeviceMemory
+_DEVICE_FIELDS = {
+    "device": "index",
+    "name": "name",
+    "uuid": "uuid",
+    "capacity_bytes": "capacity_bytes",
+    "peak_allocated_bytes": "allocated_bytes",
+    "peak_reserved_bytes": "reserved_bytes",
+    "peak_device_used_bytes": "used_bytes",
+}
+
+
+def _device_row(attempt: int, memory: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {"attempt": attempt}
+    row.update({column: memory.get(name) for column, name in _DEVICE_FIELDS.items()})
+    reasons = memory.get("missing") or {}
+    empty = [column for column, value in row.items() if value is None]
+    said = (f"{name}: {reasons.get(_DEVICE_FIELDS[name], 'not measured')}" for name in empty)
+    row["missing"] = "; ".join(said) or None
+    return row
 
 
 def write_tables(folder: Path, state: State, *, final: bool = False) -> None:
@@ -44,9 +66,7 @@ def write_tables(folder: Path, state: State, *, final: bool = False) -> None:
 
 def rows_json(table: pl.DataFrame) -> list[dict[str, Any]]:
     """Return rows as JSON values: times as text, the rest as it is."""
-    return table.with_columns(
-        pl.col(name).dt.strftime(_TIME_FORMAT) for name in _TIMES
-    ).to_dicts()
+    return table.with_columns(pl.col(name).dt.strftime(_TIME_FORMAT) for name in _TIMES).to_dicts()
 
 
 def _row(attempt: Attempt) -> dict[str, Any]:
@@ -70,6 +90,11 @@ def _frame(rows: Iterable[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
     )
 
 
+def table_csv(table: pl.DataFrame) -> bytes:
+    """Return a table as the bytes of its CSV file."""
+    return table.write_csv(datetime_format=_TIME_FORMAT).encode()
+
+
 def _write_csv(table: pl.DataFrame, path: Path) -> None:
     with replacing(path, sync=False) as scratch:
-        table.write_csv(scratch, datetime_format=_TIME_FORMAT)
+        scratch.write_bytes(table_csv(table))

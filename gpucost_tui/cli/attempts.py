@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gpucost_tui.cli.common import json_option, print_json, table
+from gpucost_tui.cli.common import json_option, print_json, say, table
 
 
 @click.command()
@@ -38,9 +38,12 @@ def _frame(place: str) -> Any:
     if Path(place).is_file():
         from gpucost_tui.analysis.table import read_table
 
-        return read_table(Path(place))
-    from gpucost_tui.campaign.folder import Campaign
+        read = read_table(Path(place))
+        for note in read.notes:
+            say(note)
+        return read.frame
     from gpucost_tui.campaign.fold import fold
+    from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.campaign.table import raw_table
 
     return raw_table(fold(Campaign.open(place).events()))

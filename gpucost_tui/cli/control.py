@@ -25,17 +25,17 @@ def stop(folder: str) -> None:
 
 def _ask(folder: str, wish: Literal["pause", "stop"], answer: str) -> None:
     from gpucost_tui.campaign.folder import Campaign
-    from gpucost_tui.campaign.lock import holder, machine
+    from gpucost_tui.campaign.lock import holder
     from gpucost_tui.campaign.progress import ask
     from gpucost_tui.errors import AnswerIsNo
 
     campaign = Campaign.open(folder)
     runner = holder(campaign.folder)
-    if runner is None or runner.machine != machine():
+    if runner is None or not runner.here:
         raise AnswerIsNo(
             "no runner is at work on this campaign here",
             where=campaign.folder.name,
             fix="`gpucost status` shows where it stands",
         )
-    ask(campaign.control_file, wish)
+    ask(campaign.control_file, wish, runner)
     click.echo(f"Asked the runner (process {runner.pid}). {answer}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import time
@@ -42,20 +43,27 @@ class Display:
             return
         self._shown = now
         width = shutil.get_terminal_size().columns - 1
-        sys.stderr.write("\r\x1b[K" + moving_line(progress, width))
-        sys.stderr.flush()
+        self._move(moving_line(progress, width))
 
     def _attempt(self, attempt: Attempt, state: State) -> None:
         self._say(attempt_line(attempt, synthetic=self._synthetic))
 
     def _say(self, sentence: str) -> None:
         self._erase()
-        click.echo(sentence, err=True)
+        # A terminal that is gone must not end the run: the hang-up's signal decides about that.
+        with contextlib.suppress(OSError):
+            click.echo(sentence, err=True)
 
     def _erase(self) -> None:
+        self._move("")
+
+    def _move(self, line: str) -> None:
         if self._moving:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            try:
+                sys.stderr.write("\r\x1b[K" + line)
+                sys.stderr.flush()
+            except OSError:
+                self._moving = False
 
 
 def moving_line(progress: ProgressFile, width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 @campaign_argument
 @click.option("--detach", is_flag=True, help="Start a runner that outlives this terminal.")
 @click.option("--repeat", type=int, metavar="ATTEMPT", help="Add a slot for a failed attempt.")
-@click.option("--more-rounds", type=click.IntRange(min=1), default=None, metavar="N")
+@click.option(
+    "--more-rounds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Add N whole rounds of every variant, up to the sealed maximum.",
+)
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N attempts.")
 @click.option("--model", metavar="FOLDER", help="Where the sealed model lies on this machine.")
 @click.option("--take-over", is_flag=True, help="Take the lock that another machine left.")
@@ -44,8 +50,6 @@ def run(
     campaign = Campaign.open(folder)
     if model is not None:
         _place_model(campaign, model)
-    if _resumed(campaign):
-        return
     options = Options(
         more_rounds=more_rounds or 0,
         repeat=repeat,
@@ -53,18 +57,39 @@ def run(
         take_over=take_over,
         limit=limit,
     )
+    if _resumed(campaign, options):
+        return
     if detach:
         _detach(folder, campaign, options)
-        return
-    if os.environ.get("SSH_CONNECTION") and not (os.environ.get("TMUX") or os.environ.get("STY")):
-        if not detached_here:
-            say(f"Over SSH: `gpucost run {folder} --detach` would outlive a dropped connection.")
+    elif detached_here:
+        from gpucost_tui.campaign.detach import logged
+
+        with logged(campaign):
+            _run_here(folder, campaign, options)
+    else:
+        _advise(folder)
+        _run_here(folder, campaign, options)
+
+
+def _advise(folder: str) -> None:
+    """Over a line that may drop, say how a run outlives it."""
+    from gpucost_tui.text import clean
+
+    kept = os.environ.get("TMUX") or os.environ.get("STY")
+    if os.environ.get("SSH_CONNECTION") and not kept:
+        say(f"Over SSH: `gpucost run {clean(folder)} --detach` outlives a dropped connection.")
+
+
+def _run_here(folder: str, campaign: Campaign, options: Options) -> None:
     end, wishes = foreground(campaign, options)
     summary(folder, end)
-    if wishes.interrupted:
-        sys.exit(143)
-    if wishes.stop and wishes.signalled:
-        sys.exit(130)
+    leave(end, wishes)
+
+
+def leave(end: RunEnd, wishes: Wishes) -> None:
+    """Leave with the status of a run that a signal cut short (130, 143); return after any other."""
+    if end.cut_short and (wishes.interrupted or wishes.signalled):
+        sys.exit(143 if wishes.interrupted else 130)
 
 
 def _place_model(campaign: Campaign, model: str) -> None:
@@ -77,23 +102,31 @@ def _place_model(campaign: Campaign, model: str) -> None:
 
     place = Path(model)
     if not place.is_dir():
-        raise EnvironmentLacks(f"there is no folder '{clean(model, limit=200)}'", fix="Name another")
+        raise EnvironmentLacks(
+            f"there is no folder '{clean(model, limit=200)}'", fix="Name another"
+        )
     sources = campaign.sources()
     sources["model"] = {"folder": str(place.resolve()), "download_s": None}
     write_atomic(campaign.sources_file, json.dumps(sources, indent=1).encode() + b"\n")
 
 
-def _resumed(campaign: Campaign) -> bool:
+def _resumed(campaign: Campaign, options: Options) -> bool:
     """Let a paused runner go on, if there is one."""
-    from gpucost_tui.campaign.lock import holder, machine
+    from gpucost_tui.campaign.lock import holder
     from gpucost_tui.campaign.progress import ask, read_progress
+    from gpucost_tui.errors import Refused
 
     runner = holder(campaign.folder)
-    if runner is None or runner.machine != machine():
+    if runner is None or not runner.here:
         return False
-    if (read_progress(campaign.progress_file) or {}).get("state") != "paused":
+    if (read_progress(campaign.progress_file, runner) or {}).get("state") != "paused":
         return False
-    ask(campaign.control_file, "resume")
+    if options.more_rounds or options.repeat is not None or options.limit is not None:
+        raise Refused(
+            f"a paused runner (process {runner.pid}) would go on, and takes no options",
+            fix="`gpucost stop` ends it; then give the options again",
+        )
+    ask(campaign.control_file, "resume", runner)
     click.echo(f"The paused runner (process {runner.pid}) goes on.")
     return True
 
@@ -104,10 +137,14 @@ def _detach(folder: str, campaign: Campaign, options: Options) -> None:
     from gpucost_tui.errors import Refused
     from gpucost_tui.text import clean
 
-    if (other := holder(campaign.folder)) is not None:
+    other = holder(campaign.folder)
+    if other is not None and (other.here or not options.take_over):
         raise Refused(
-            f"a runner is already at work on this campaign (process {other.pid})",
-            fix="`gpucost status` shows it, `gpucost stop` ends it",
+            f"a runner is already at work on this campaign (process {other.pid}"
+            f"{'' if other.here else ' on another machine'})",
+            fix="`gpucost status` shows it, `gpucost stop` ends it"
+            if other.here
+            else "If it is not, add --take-over",
         )
     _ = campaign.manifest  # an unsealed campaign is refused here, in words
     arguments: list[str] = []
@@ -135,24 +172,37 @@ def foreground(campaign: Campaign, options: Options) -> tuple[RunEnd, Wishes]:
     wishes = Wishes()
     synthetic = campaign.manifest.protocol.corpus.synthetic
     display = Display(detached=options.detached, synthetic=synthetic)
-    with _signals(wishes), display:
+    with _signals(wishes, detached=options.detached), display:
         end = run_campaign(campaign, wishes=wishes, listener=display.listener(), options=options)
     return end, wishes
 
 
 @contextmanager
-def _signals(wishes: Wishes) -> Iterator[None]:
-    """SIGINT once stops after the batch, twice at once; SIGTERM and SIGHUP interrupt."""
+def _signals(wishes: Wishes, *, detached: bool) -> Iterator[None]:
+    """SIGINT once stops after the batch, twice at once; SIGTERM and SIGHUP interrupt.
+
+    A detached run survives SIGHUP. Before the run has begun to write, any of them simply ends it.
+    """
+    from gpucost_tui.errors import Interrupted, Terminated
 
     def interrupt(*_: Any) -> None:
+        if not wishes.recording:
+            raise Interrupted("interrupted before the run began; nothing was recorded")
         if wishes.stop is None:
-            say("\nStopping after this batch; ctrl+c again stops at once.")
+            with contextlib.suppress(OSError):
+                say("\nStopping after this batch; ctrl+c again stops at once.")
         wishes.interrupt_once_more()
 
     def terminate(*_: Any) -> None:
+        if not wishes.recording:
+            raise Terminated("ended before the run began; nothing was recorded")
         wishes.terminate()
 
-    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: terminate, signal.SIGHUP: terminate}
+    handlers: dict[int, Any] = {
+        signal.SIGINT: interrupt,
+        signal.SIGTERM: terminate,
+        signal.SIGHUP: signal.SIG_IGN if detached else terminate,
+    }
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -163,17 +213,26 @@ def _signals(wishes: Wishes) -> Iterator[None]:
 
 def summary(folder: str, end: RunEnd) -> None:
     """Print how the run ended; its last line says what failed and was rejected."""
+    for line in _summary(folder, end):
+        try:
+            click.echo(line)
+            sys.stdout.flush()
+        except OSError:
+            # The terminal is gone (a hang-up ended the run): keep the exit status all the same.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
+
+
+def _summary(folder: str, end: RunEnd) -> Iterator[str]:
     from gpucost_tui.text import clean, count
 
     rows = [attempt.row for attempt in end.state.attempts.values()]
     failed = sum(row["status"] == "failed" for row in rows)
     accepted = sum(row["corpus_accepted"] is True for row in rows)
-    rejected = sum(
-        row["corpus_accepted"] is False and row["status"] == "completed" for row in rows
-    )
-    click.echo(f"The run ended: {clean(end.why)}.")
+    rejected = sum(row["corpus_accepted"] is False and row["status"] == "completed" for row in rows)
+    yield f"The run ended: {clean(end.why)}."
     if end.open_slots:
-        click.echo(f"{count(end.open_slots, 'slot')} open: gpucost run {clean(folder)} goes on.")
-    click.echo(
+        yield f"{count(end.open_slots, 'slot')} open: gpucost run {clean(folder)} goes on."
+    yield (
         f"{count(len(rows), 'attempt')}: {accepted} accepted, {rejected} rejected, {failed} failed."
     )

@@ -41,16 +41,39 @@ def lines(folder: str, now: dict[str, Any]) -> list[str]:
         )
     if now["runner"]:
         kind = "detached" if now["runner"]["detached"] else "in the foreground"
-        out.append(f"Runner: process {now['runner']['pid']}, {kind}, since {now['runner']['since']}")
+        out.append(
+            f"Runner: process {now['runner']['pid']}, {kind}, since {now['runner']['since']}"
+        )
     if now["attempt"] is not None:
         out.append(
             f"Attempt {now['attempt']}: {clean(now['variant'])}, round {now['round']}, "
             f"{now['phase'] or 'starting'}, {now['finished_entries']:,} of "
             f"{now['expected_ids']:,} entries, {seconds(now['elapsed_s'])}"
         )
-    if now["last_end"] and not now["runner"] and now["state"] == "idle":
-        out.append(f"The last run ended: {clean(now['last_end'])}")
+    out += _told(now)
     out.append(f"Next: {next_step(shown, now['state'])}")
+    return out
+
+
+def _told(now: dict[str, Any]) -> list[str]:
+    """Return what somebody who comes back the next day must know before going on."""
+    from gpucost_tui.text import clean, count
+
+    out = []
+    if now["elsewhere"]:
+        out.append(
+            f"A runner on another machine ({now['elsewhere']['host']}) has held this campaign "
+            f"since {clean(now['elsewhere']['since'])}; if it is gone: --take-over"
+        )
+    if now["lost"]:
+        cut = f", {count(now['cut_off'], 'attempt')} cut off" if now["cut_off"] else ""
+        out.append(f"The last run was cut off: its runner was lost{cut}; the next run records it")
+    elif now["last_end"] and not now["runner"] and now["state"] != "finished":
+        out.append(f"The last run ended: {clean(now['last_end'])}")
+    if now["set_aside"]:
+        out.append(f"{count(now['set_aside'], 'journal line')} cut off, set aside and kept")
+    if now["clock"]:
+        out.append(f"The wall clock went backwards: {clean(now['clock'][-1])}")
     return out
 
 

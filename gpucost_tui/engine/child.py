@@ -3,12 +3,15 @@
 One JSON object a line. In: ``{"do": "attempt", "job": {…}}``, ``{"do": "stop", "how": "batch"}``,
 ``{"do": "quit"}``. Out: the events of :class:`gpucost_tui.engine.worker.Worker`. The pipes are
 taken away from descriptors 0 and 1 first, so nothing a library prints can come between; it goes
-to standard error, the runner's log. When the runner is gone (end of input) the child ends at once.
+to standard error, the runner's log. When the runner is gone (end of input) the child ends at once;
+a child whose interpreter is held by native code is ended by the kernel.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import faulthandler
 import importlib
 import json
@@ -22,6 +25,7 @@ from typing import Any, NoReturn
 from gpucost_tui.engine.contract import Engine, Job
 from gpucost_tui.engine.worker import TICK_S, Worker
 
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 DEFAULT_ENGINE = "gpucost_tui.engine.torch_engine:TorchEngine"
 
 
@@ -113,10 +117,21 @@ def _obey(worker: Worker, pipe: Pipe, message: bytes) -> None:
         pipe.send({"event": "refused", "error": f"{type(error).__name__}: {error}"})
 
 
+def end_with_parent() -> None:
+    """Ask the kernel to end this process when the runner's main thread does (Linux).
+
+    The end of input says the same, but only where the interpreter is free to read it: a child that
+    hangs in native code would keep the device's memory.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def main() -> NoReturn:
     parser = argparse.ArgumentParser(prog="gpucost_tui.engine.child")
     parser.add_argument("--engine", default=DEFAULT_ENGINE, metavar="MODULE:ATTRIBUTE")
     options = parser.parse_args()
+    end_with_parent()
     source, sink = take_pipes()
     faulthandler.enable()  # a crash in native code leaves its place in the log
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner decides when to end

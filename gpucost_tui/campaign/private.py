@@ -1,0 +1,83 @@
+"""Takes out of text what belongs to nobody else: secrets, user names, places of this machine.
+
+Journal, log, ``failure.txt`` and tables travel with the dossier. What comes into them from outside
+(an error's text, a traceback, what a library prints) passes through :meth:`Private.hide` first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|CREDENTIAL")
+#: Tokens that are known by their form: Hugging Face, GitHub, AWS, bearer headers, user:password@.
+_SECRET_FORM = re.compile(
+    r"hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|(?<=[Bb]earer )[\w.~+/=-]{8,}"
+    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+)
+_SOMEONES_HOME = re.compile(r"/(home|Users)/[^/\s'\":,;()]+")
+_END = r"(?=[/\s'\":,;()\]]|$)"
+_LEAST = 6  # characters of a value that is taken for a secret
+
+
+class Private:
+    """Knows what to hide on this machine.
+
+    Args:
+        folder: The campaign's folder; a path in it becomes ``<campaign>/…``.
+        environ: The environment, by default that of this process.
+    """
+
+    def __init__(self, folder: Path, environ: Mapping[str, str] | None = None) -> None:
+        environ = os.environ if environ is None else environ
+        rules = [(re.escape(secret), "(secret)") for secret in _secrets(environ)]
+        for place in {folder.absolute(), folder.resolve()}:
+            if len(place.parts) > 1:
+                rules.append((re.escape(str(place)) + _END, "<campaign>"))
+        for home in _homes(environ):
+            rules.append((re.escape(home) + _END, "~"))
+        for name in _names(environ):
+            rules.append((r"(?<=/)" + re.escape(name) + _END, "(user)"))
+        self._rules = [(re.compile(pattern), shown) for pattern, shown in rules]
+
+    def hide(self, text: str) -> str:
+        """Return text without secrets, user names and home folders."""
+        for pattern, shown in self._rules:
+            text = pattern.sub(shown, text)
+        text = _SOMEONES_HOME.sub(r"/\1/(user)", text)
+        return _SECRET_FORM.sub("(secret)", text)
+
+
+def _secrets(environ: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environ.items():
+        # A file's place is no secret; what it holds is read only for the hub's token.
+        if _SECRET_NAME.search(name.upper()) and len(value) >= _LEAST and not value.startswith("/"):
+            yield value
+    home = environ.get("HF_HOME") or str(Path(environ.get("HOME", "/")) / ".cache/huggingface")
+    for place in (environ.get("HF_TOKEN_PATH"), str(Path(home) / "token")):
+        try:
+            token = Path(place).read_text("utf-8").strip() if place else ""
+        except (OSError, ValueError):
+            continue
+        if len(token) >= _LEAST:
+            yield token
+
+
+def _homes(environ: Mapping[str, str]) -> Iterator[str]:
+    homes = {environ.get("HOME", "").rstrip("/")}
+    with contextlib.suppress(KeyError):  # a container's user may have no entry
+        homes.add(pwd.getpwuid(os.getuid()).pw_dir.rstrip("/"))
+    for home in sorted(homes, key=len, reverse=True):
+        if len(home) > 1:
+            yield home
+            if (real := os.path.realpath(home)) != home:
+                yield real
+
+
+def _names(environ: Mapping[str, str]) -> set[str]:
+    names = {environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")}
+    return {name for name in names if re.fullmatch(r"[\w.-]{2,}", name)}
