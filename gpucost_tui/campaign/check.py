@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.fold import State, fold
-from gpucost_tui.campaign.seal import ensure_unchanged
+from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.survey import Survey, survey
+from gpucost_tui.campaign.unchanged import differences, model_folder
 from gpucost_tui.environment.disk import free_bytes, is_writable
 from gpucost_tui.environment.drivers import find_driver
 from gpucost_tui.errors import GpucostError
+from gpucost_tui.models import facts as model_facts
+from gpucost_tui.protocol.load import Source
 from gpucost_tui.protocol.problem import Problem
+from gpucost_tui.tasks.registry import create
 from gpucost_tui.text import clean, size
 
 #: Room for journal, tables and logs beside the predictions.
@@ -17,15 +20,34 @@ _BASE_BYTES = 20_000_000
 
 
 def check(campaign: Campaign) -> Survey:
-    """Look at protocol, corpora, model, environment and disk; problems are gathered, not raised."""
-    found = survey(campaign)
-    if campaign.sealed:
-        try:
-            ensure_unchanged(campaign)
-        except GpucostError as error:
-            found.add("seal", error)
+    """Look at protocol, corpora, model, environment and disk; problems are gathered, not raised.
+
+    Of a sealed campaign every byte is read again and held against the manifest.
+    """
+    found = _sealed(campaign) or survey(campaign)
     _disk(found, campaign)
     _device(found)
+    return found
+
+
+def _sealed(campaign: Campaign) -> Survey | None:
+    """Return what stands in the way of running a sealed campaign; None while it is a draft."""
+    found = Survey(source=Source("", "the sealed protocol"))
+    try:
+        if campaign.sealed_hash() is None:
+            return None  # a seal that was cut off is none: the draft decides
+        found.manifest = campaign.manifest
+    except GpucostError as error:
+        found.add("seal", error)
+        return found
+    found.protocol = found.manifest.protocol
+    for difference in differences(campaign):
+        found.add("seal", difference)
+    try:
+        found.task = create(found.protocol.task)
+        found.model_facts = model_facts.read(model_folder(campaign))
+    except GpucostError:
+        return found  # among the differences
     return found
 
 
@@ -44,7 +66,8 @@ def _disk(found: Survey, campaign: Campaign) -> None:
         found.problems.append(
             Problem(
                 "disk",
-                f"the predictions of all open slots need about {size(needed)}, {size(free)} are free",
+                f"the predictions of all open slots need about {size(needed)}, {size(free)} "
+                "are free",
                 "Make space, or move the campaign to a larger disk",
             )
         )
@@ -55,22 +78,23 @@ def needed_bytes(found: Survey, campaign: Campaign) -> int:
     facts = found.model_facts
     if found.protocol is None or found.task is None or facts is None:
         return _BASE_BYTES
-    state = fold(campaign.events()) if campaign.sealed else State()
+    state = State() if found.manifest is None else fold(campaign.events())
     each = found.task.prediction_bytes(labels=len(facts.labels or ()), width=facts.hidden_size or 0)
-    entries = sum(
-        found.corpora[slot.deliverable].entries
-        for slot in state.open_slots(found.protocol)
-        if slot.deliverable in found.corpora
-    )
-    return _BASE_BYTES + entries * each
+    entries = {name: one.entries for name, one in found.corpora.items()}
+    if found.manifest is not None:
+        entries = {name: one["entries"] for name, one in found.manifest.json["corpora"].items()}
+    slots = state.open_slots(found.protocol)
+    return _BASE_BYTES + each * sum(entries.get(slot.deliverable, 0) for slot in slots)
 
 
 def _device(found: Survey) -> None:
     if found.protocol is None or found.source is None:
         return
-    wanted = {found.protocol.execution.device}
-    wanted |= {str(c["device"]) for c in found.protocol.variants.values() if "device" in c}
-    if not any(device.startswith("cuda") for device in wanted):
+    asked: list[tuple[tuple[str, ...], str]] = [(("execution",), found.protocol.execution.device)]
+    for name, changes in found.protocol.variants.items():
+        asked.append((("variants", name), str(changes.get("device", ""))))
+    gpus = [table for table, device in asked if device.startswith("cuda")]
+    if not gpus:
         return
     driver = find_driver()
     try:
@@ -80,7 +104,7 @@ def _device(found: Survey) -> None:
         driver.close()
     found.problems.append(
         Problem(
-            found.source.where("execution", "device"),
+            found.source.where(*gpus[0], "device"),
             "a GPU is asked for, and this machine shows none",
             "Sealing works here; run on the machine that has it",
             blocking=False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,21 +13,28 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from gpucost_tui.campaign.folder import Campaign
-from gpucost_tui.campaign.journal import trusted
+from gpucost_tui.campaign.parent import Parent
+from gpucost_tui.campaign.place import new_folder
+from gpucost_tui.campaign.settings import parse_setting, put
+from gpucost_tui.campaign.survey import default_name
 from gpucost_tui.corpus.answers import read_answers
 from gpucost_tui.corpus.read import read_entries, read_tuning
-from gpucost_tui.corpus.store import write_sealed
-from gpucost_tui.errors import EnvironmentLacks, Refused, WrongUse
+from gpucost_tui.corpus.sources import find_sources
+from gpucost_tui.corpus.store import read_sealed, write_sealed
+from gpucost_tui.errors import EnvironmentLacks, InputError, WrongUse
 from gpucost_tui.files import canonical_json
-from gpucost_tui.models.source import resolve
-from gpucost_tui.protocol.load import find, parse, read_source
+from gpucost_tui.models import facts as model_facts
+from gpucost_tui.models.source import ResolvedModel, resolve
+from gpucost_tui.protocol.load import Source, find, parse, read_source
 from gpucost_tui.protocol.model import Protocol
 from gpucost_tui.text import clean, listed
+
+__all__ = ["Inputs", "create", "parse_setting"]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What `gpucost new` is given. ``settings`` are dotted keys of the protocol with TOML values."""
+    """What `gpucost new` is given; ``settings`` are dotted keys of the protocol and TOML values."""
 
     protocol: str | None
     corpus: Sequence[str] = ()
@@ -49,217 +55,221 @@ def create(folder: Path, inputs: Inputs) -> Campaign:
     Raises:
         WrongUse: The folder is in use, or what is given does not fit together.
         InputError: A file has a located mistake.
+        Refused, Differs: The parent is not sealed, or not what was sealed.
         EnvironmentLacks: The model can't be had, or the disk refuses.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise WrongUse(
-            f"'{clean(folder, limit=200)}' exists and is not empty", fix="Choose another name"
-        )
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
-        scratch.mkdir(parents=True)
-        _fill(scratch, inputs)
-        if folder.is_dir():
-            folder.rmdir()
-        scratch.rename(folder)
+        with new_folder(folder, last="protocol.toml") as scratch:
+            _Filling(Campaign(scratch), inputs).fill()
     except OSError as error:
         raise EnvironmentLacks(
-            f"the campaign can't be written ({error.strerror})",
+            f"the campaign can't be made ({error.strerror or error})",
             where=clean(folder, limit=200),
-            fix="Make space or choose a folder where you may write",
+            fix="Make space, or choose a folder where you may write",
         ) from None
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return Campaign(folder)
 
 
-def _fill(scratch: Path, inputs: Inputs) -> None:
-    campaign = Campaign(scratch)
-    parent = Campaign.open(inputs.parent) if inputs.parent else None
-    document, protocol = _protocol(inputs, parent)
-    sources: dict[str, Any] = {}
-    if parent is not None:
-        sources["parent"] = str(parent.folder.resolve())
-    model = inputs.model or (protocol.model.source.strip() or None)
-    if model is not None:
-        sources["model"] = _model(document, model, protocol)
-    _corpora(campaign, protocol, inputs, parent)
-    _tuning(campaign, document, inputs, parent)
-    _references(campaign, document, protocol, inputs, parent)
-    campaign.protocol_file.write_text(tomlkit.dumps(document), encoding="utf-8")
-    parse(read_source(campaign.protocol_file))
-    campaign.sources_file.write_text(json.dumps(sources, indent=1) + "\n", encoding="utf-8")
+class _Filling:
+    """One campaign being made. ``document`` is the protocol with its comments, ``protocol`` what
+    it says."""
 
+    def __init__(self, campaign: Campaign, inputs: Inputs) -> None:
+        self.campaign = campaign
+        self.inputs = inputs
+        self.parent = Parent(inputs.parent) if inputs.parent else None
+        self.document: Any = None
+        self.protocol: Protocol = self._read()
 
-def _protocol(inputs: Inputs, parent: Campaign | None) -> tuple[Any, Protocol]:
-    """Return the protocol as an editable document (comments kept) and as a model."""
-    if inputs.protocol is None and parent is None:
-        raise WrongUse("no protocol is named", fix="Add --protocol with a template or a file")
-    path = find(inputs.protocol) if inputs.protocol else parent.protocol_file  # type: ignore[union-attr]
-    source = read_source(path)
-    parse(source)
-    document: Any = tomlkit.parse(source.text)
-    for dotted, value in inputs.settings:
-        put(document, dotted, value)
-    if parent is not None:
-        document["parent"] = {
-            "manifest": parent.manifest.sha256,
-            "head": trusted(parent.folder).head,
-        }
-    source.text = tomlkit.dumps(document)
-    return document, parse(type(source)(source.text, "protocol.toml"))
+    def fill(self) -> None:
+        sources: dict[str, Any] = {}
+        if self.parent is not None:
+            sources["parent"] = str(self.parent.campaign.folder.resolve())
+        if model := self._model():
+            took = model.download_s
+            sources["model"] = {"folder": str(model.folder.resolve()), "download_s": took}
+        self._corpora()
+        self._tuning()
+        self._references()
+        self._write()
+        self.campaign.sources_file.write_text(json.dumps(sources, indent=1) + "\n", "ascii")
 
+    def _read(self) -> Protocol:
+        if self.inputs.protocol is not None:
+            source = read_source(find(self.inputs.protocol))
+        elif self.parent is not None:
+            source = self.parent.source()
+        else:
+            names = "a template's name or a TOML file, or make a child with --from"
+            raise WrongUse("no protocol is named", fix=f"Add --protocol with {names}")
+        protocol = parse(source)
+        try:
+            self.document = tomlkit.parse(source.text)
+        except TOMLKitError as error:  # stricter than tomllib in places
+            raise InputError(
+                f"this is not TOML: {clean(error, limit=200)}",
+                where=source.name,
+                fix="Correct it",
+            ) from None
+        if self.parent is not None:
+            self.document["parent"] = self.parent.table()
+        for dotted, value in self.inputs.settings:
+            put(self.document, dotted, value)
+        if self.parent is None and not self.inputs.settings:
+            return protocol
+        # Nobody has a file with these lines: the campaign is not made yet.
+        changed = Source(tomlkit.dumps(self.document), "the protocol with --set", lines=False)
+        return parse(changed)
 
-def put(document: Any, dotted: str, value: Any) -> None:
-    """Set a dotted key (``quality.threshold``, ``deliverables.0.name``) in a TOML document.
+    def _write(self) -> None:
+        try:
+            self.campaign.protocol_file.write_text(tomlkit.dumps(self.document), "utf-8")
+        except UnicodeEncodeError:
+            raise InputError(
+                "a name in the protocol is not UTF-8",
+                where=clean(self.document["model"]["source"], limit=200),
+                fix="Rename the model's folder",
+            ) from None
+        parse(read_source(self.campaign.protocol_file))
 
-    Raises:
-        WrongUse: There is no such place.
-    """
-    *path, key = dotted.split(".")
-    node = document
-    try:
-        for part in path:
-            if isinstance(node, list):
-                node = node[int(part)]
+    # -- the model ---------------------------------------------------------------------------
+
+    def _model(self) -> ResolvedModel | None:
+        """Find the model and write into the protocol what it is; None where none is named yet."""
+        table = self.protocol.model
+        named = self.inputs.model or table.source.strip()
+        taken_over = (
+            self.inputs.model is None
+            and self.parent is not None
+            and self.parent.names_model_as(table.source)
+        )
+        if taken_over and self.parent is not None:
+            named = self.parent.model_source()
+        if not named:
+            return None
+        found = resolve(
+            named,
+            allow_remote_code=table.allow_remote_code,
+            allow_pickle=table.allow_pickle,
+        )
+        if taken_over and self.parent is not None:
+            self.parent.same_model(found)
+        pinned = {
+            "hub": f"{found.name}@{found.revision}",
+            "folder": str(found.folder.resolve()),
+            "demo": "demo",
+        }[found.kind]
+        put(self.document, "model.source", pinned)
+        if table.name is None or self._name_is_stale(taken_over):
+            name = default_name(found, model_facts.read(found.folder))
+            put(self.document, "model.name", name)
+        return found
+
+    def _name_is_stale(self, taken_over: bool) -> bool:
+        """Tell whether the model's name is the parent's, and the model is another."""
+        if self.parent is None or taken_over:
+            return False
+        chosen = any(dotted == "model.name" for dotted, _ in self.inputs.settings)
+        return not chosen and self.protocol.model.name == self.parent.manifest.model_name
+
+    # -- files -------------------------------------------------------------------------------
+
+    def _by_deliverable(self, given: Sequence[str], option: str) -> dict[str, list[str]]:
+        """Sort ``FILE`` and ``DELIVERABLE=FILE`` by deliverable."""
+        names = [d.name for d in self.protocol.deliverables]
+        by_name: dict[str, list[str]] = {}
+        for item in given:
+            name, equals, path = item.partition("=")
+            if equals and name in names:
+                by_name.setdefault(name, []).append(path)
+            elif len(names) == 1 and (not equals or "/" in name or Path(item).exists()):
+                by_name.setdefault(names[0], []).append(item)
             else:
-                if part not in node:
-                    node[part] = tomlkit.table()
-                node = node[part]
-        node[int(key) if isinstance(node, list) else key] = value
-    except (KeyError, IndexError, ValueError, TypeError, TOMLKitError):
-        raise WrongUse(
-            f"'{clean(dotted, limit=100)}' is no place in the protocol",
-            fix="Write it as table.key, such as quality.threshold",
-        ) from None
+                raise WrongUse(
+                    f"--{option} '{clean(item, limit=100)}' does not say for which deliverable",
+                    fix=f"Write --{option} NAME=FILE with a name among: {listed(names, limit=12)}",
+                )
+        return by_name
 
+    def _corpora(self) -> None:
+        given = self._by_deliverable(self.inputs.corpus, "corpus")
+        (self.campaign.folder / "corpus").mkdir()
+        for name in (d.name for d in self.protocol.deliverables):
+            target = self.campaign.corpus_file(name)
+            if name in given:
+                self._corpus(target, given[name])
+            elif self.parent is None or not self.parent.corpus(name, target):
+                raise WrongUse(
+                    f"deliverable '{name}' has no corpus",
+                    fix=f"Add --corpus {name}=FILE",
+                )
 
-def _model(document: Any, model: str, protocol: Protocol) -> dict[str, Any]:
-    found = resolve(
-        model,
-        allow_remote_code=protocol.model.allow_remote_code,
-        allow_pickle=protocol.model.allow_pickle,
-    )
-    pinned = model
-    if found.kind == "hub":
-        pinned = f"{found.name}@{found.revision}"
-    elif found.kind == "folder":
-        pinned = str(found.folder.resolve())
-    put(document, "model.source", pinned)
-    if protocol.model.name is None:
-        put(document, "model.name", found.name)
-    return {"folder": str(found.folder.resolve()), "download_s": found.download_s}
-
-
-def _by_deliverable(given: Sequence[str], protocol: Protocol, word: str) -> dict[str, list[str]]:
-    """Sort ``FILE`` and ``DELIVERABLE=FILE`` by deliverable."""
-    names = [d.name for d in protocol.deliverables]
-    sorted_: dict[str, list[str]] = {}
-    for item in given:
-        name, equals, path = item.partition("=")
-        if equals and name in names:
-            sorted_.setdefault(name, []).append(path)
-        elif len(names) == 1:
-            sorted_.setdefault(names[0], []).append(item)
-        else:
+    def _corpus(self, target: Path, files: list[str]) -> None:
+        id_column, text_column = self.inputs.id_column, self.inputs.text_column
+        entries = read_entries(files, id_column=id_column, text_column=text_column)
+        if not self.inputs.link:
+            write_sealed(entries, target)
+            return
+        for _ in entries:
+            pass  # so that a mistake of form, or an id that repeats, shows now
+        # Too large to copy: the fingerprint decides, the file itself stays where it is.
+        found = find_sources(files)
+        try:
+            if len(found) != 1 or found[0].kind != "jsonl" or found[0].gzipped:
+                raise InputError("it is more than one file, or not plain .jsonl")
+            for _ in read_sealed(found[0].path):
+                pass
+        except InputError as error:
             raise WrongUse(
-                f"--{word} '{clean(item, limit=100)}' does not say for which deliverable",
-                fix=f"Write --{word} NAME=FILE with a name among: {listed(names)}",
-            )
-    return sorted_
+                f"the corpus can't be referred to as it is ({error.what})",
+                where=error.where or listed(files),
+                fix="--link takes one .jsonl file whose every line has id and text, both text; "
+                "leave --link out to copy any other",
+            ) from None
+        target.symlink_to(found[0].path.resolve())
 
+    def _tuning(self) -> None:
+        target = self.campaign.tuning_file
+        if not self.inputs.tuning:
+            if self.parent is not None and (path := self.parent.tuning()):
+                target.parent.mkdir()
+                shutil.copyfile(path, target)
+            return
+        target.parent.mkdir()
+        rows = read_tuning(
+            self.inputs.tuning,
+            id_column=self.inputs.id_column,
+            text_column=self.inputs.text_column,
+        )
+        with target.open("wb") as stream:
+            for row in rows:
+                named = {} if row.id is None else {"id": row.id}
+                stream.write(canonical_json({**named, "text": row.text}) + b"\n")
+        put(self.document, "tuning.declared", "files")
+        self.document["tuning"].pop("statement", None)
 
-def _corpora(
-    campaign: Campaign, protocol: Protocol, inputs: Inputs, parent: Campaign | None
-) -> None:
-    given = _by_deliverable(inputs.corpus, protocol, "corpus")
-    (campaign.folder / "corpus").mkdir()
-    for deliverable in (d.name for d in protocol.deliverables):
-        target = campaign.corpus_file(deliverable)
-        if deliverable in given:
-            _corpus(target, given[deliverable], inputs)
-        elif parent is not None and parent.corpus_file(deliverable).is_file():
-            shutil.copyfile(parent.corpus_file(deliverable), target)
-        else:
+    def _references(self) -> None:
+        given = self._by_deliverable(self.inputs.reference, "reference")
+        reference = self.protocol.reference
+        if given and reference.kind == "variant":
             raise WrongUse(
-                f"deliverable '{deliverable}' has no corpus", fix="Add --corpus with its file"
+                "the protocol's reference is a variant, and --reference gives answers",
+                fix="Leave --reference out, or set reference.kind to 'answers'",
             )
+        (self.campaign.folder / "reference").mkdir()
+        for name in (d.name for d in self.protocol.deliverables):
+            target = self.campaign.reference_file(name)
+            if name in given:
+                self._answers(target, given[name])
+            elif self.parent is not None and reference.column is None:
+                self.parent.reference(name, target)
+        if given:
+            self.document["reference"].pop("column", None)
 
-
-def _corpus(target: Path, files: list[str], inputs: Inputs) -> None:
-    entries = read_entries(files, id_column=inputs.id_column, text_column=inputs.text_column)
-    if not inputs.link:
-        write_sealed(entries, target)
-        return
-    # A corpus too large to copy: its fingerprint decides, the file itself stays where it is.
-    if len(files) != 1 or not files[0].endswith(".jsonl") or inputs.text_column != "text":
-        raise WrongUse(
-            "--link takes one uncompressed .jsonl file with the keys id and text",
-            fix="Leave --link out to copy, or write the corpus in that form",
+    def _answers(self, target: Path, files: list[str]) -> None:
+        pairs = read_answers(
+            files, id_column=self.inputs.id_column, answer_column=self.inputs.answer_column
         )
-    for _ in entries:
-        pass  # every entry is read once, so that a mistake shows now
-    target.symlink_to(Path(files[0]).resolve())
-
-
-def _tuning(campaign: Campaign, document: Any, inputs: Inputs, parent: Campaign | None) -> None:
-    if not inputs.tuning and parent is not None and parent.tuning_file.is_file():
-        campaign.tuning_file.parent.mkdir()
-        shutil.copyfile(parent.tuning_file, campaign.tuning_file)
-        return
-    if not inputs.tuning:
-        return
-    campaign.tuning_file.parent.mkdir()
-    rows = read_tuning(inputs.tuning, id_column=inputs.id_column, text_column=inputs.text_column)
-    with campaign.tuning_file.open("wb") as stream:
-        for row in rows:
-            named = {} if row.id is None else {"id": row.id}
-            stream.write(canonical_json({**named, "text": row.text}) + b"\n")
-    put(document, "tuning.declared", "files")
-    document["tuning"].pop("statement", None)
-
-
-def _references(
-    campaign: Campaign,
-    document: Any,
-    protocol: Protocol,
-    inputs: Inputs,
-    parent: Campaign | None,
-) -> None:
-    given = _by_deliverable(inputs.reference, protocol, "reference")
-    if given and protocol.reference.kind == "variant":
-        raise Refused(
-            "the protocol's reference is a variant, and --reference gives answers",
-            fix="Leave --reference out, or set reference.kind to 'answers'",
-        )
-    (campaign.folder / "reference").mkdir()
-    for deliverable in (d.name for d in protocol.deliverables):
-        target = campaign.reference_file(deliverable)
-        if deliverable in given:
-            _answers(target, given[deliverable], inputs)
-        elif parent is not None and parent.reference_file(deliverable).is_file():
-            shutil.copyfile(parent.reference_file(deliverable), target)
-    if given:
-        document["reference"].pop("column", None)
-
-
-def _answers(target: Path, files: list[str], inputs: Inputs) -> None:
-    pairs = read_answers(files, id_column=inputs.id_column, answer_column=inputs.answer_column)
-    with target.open("wb") as stream:
-        for key, answer in pairs:
-            stream.write(canonical_json({"id": key, "answer": answer}) + b"\n")
-
-
-def parse_setting(text: str) -> tuple[str, Any]:
-    """Turn ``quality.threshold=0.8`` into a dotted key and a TOML value; bare words are text.
-
-    Raises:
-        WrongUse: There is no ``=``.
-    """
-    key, equals, raw = text.partition("=")
-    if not equals or not key.strip():
-        raise WrongUse(f"'{clean(text, limit=100)}' is no setting", fix="Write TABLE.KEY=VALUE")
-    try:
-        return key.strip(), tomlkit.value(raw.strip())
-    except (TOMLKitError, ValueError):
-        return key.strip(), raw.strip()
+        with target.open("wb") as stream:
+            for key, answer in pairs:
+                stream.write(canonical_json({"id": key, "answer": answer}) + b"\n")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gpucost_tui.campaign.journal import Event, trusted
-from gpucost_tui.errors import Differs, NotACampaign, Refused
-from gpucost_tui.files import sha256_bytes
+from gpucost_tui.errors import Differs, InputError, NotACampaign, Refused
+from gpucost_tui.files import sha256_bytes, write_atomic
 from gpucost_tui.protocol.load import Source, parse, read_source
 from gpucost_tui.protocol.model import Protocol
 from gpucost_tui.text import clean
@@ -38,12 +38,19 @@ class Campaign:
         """
         path = Path(folder)
         shown = clean(folder, limit=200)
-        if not path.is_dir():
+        campaign = cls(path)
+        try:
+            there = path.is_dir()
+            named = campaign.protocol_file.is_file() or campaign.manifest_file.is_file()
+        except OSError as error:  # a name too long, a folder that may not be entered
+            raise NotACampaign(
+                f"'{shown}' can't be read ({error.strerror})", fix="Check its name and permissions"
+            ) from None
+        if not there:
             raise NotACampaign(
                 f"there is no folder '{shown}'", fix="Make a campaign with `gpucost new` or `demo`"
             )
-        campaign = cls(path)
-        if not (campaign.protocol_file.is_file() or campaign.manifest_file.is_file()):
+        if not named:
             raise NotACampaign(
                 f"'{shown}' is no campaign: it has no protocol.toml",
                 fix="Make one with `gpucost new`",
@@ -52,7 +59,20 @@ class Campaign:
 
     @property
     def sealed(self) -> bool:
+        """Whether there is a manifest; see :meth:`sealed_hash` for what the journal says."""
         return self.manifest_file.exists()
+
+    def sealed_hash(self) -> str | None:
+        """Return the manifest's hash that the journal recorded at the seal, or none.
+
+        A seal counts from its line in the journal on: a manifest without it is a seal that was cut
+        off.
+
+        Raises:
+            Differs: The journal is damaged.
+        """
+        sealed = next((e for e in self.events() if e.event == "sealed"), None)
+        return None if sealed is None else str(sealed.data["manifest"])
 
     def corpus_file(self, deliverable: str) -> Path:
         return self.folder / "corpus" / f"{deliverable}.jsonl"
@@ -88,21 +108,47 @@ class Campaign:
 
         Raises:
             Refused: The campaign is not sealed yet.
-            Differs: The file is not the one that was sealed.
+            Differs: The file is gone, or no manifest.
+            InputError: It can't be read.
         """
-        if not self.sealed:
-            raise Refused(
-                "the campaign is not sealed", where=self.folder.name, fix="`gpucost seal` does it"
+        try:
+            return Manifest(self.manifest_file.read_bytes())
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise InputError(
+                f"the manifest can't be read ({error.strerror})",
+                where="manifest.json",
+                fix="Check its permissions",
+            ) from None
+        if self.sealed_hash() is not None:
+            raise Differs(
+                "the manifest is gone, though the campaign was sealed",
+                where="manifest.json",
+                fix="Restore the file from a copy of the campaign",
             )
-        return Manifest(self.manifest_file.read_bytes())
+        raise Refused(
+            "the campaign is not sealed", where=self.folder.name, fix="`gpucost seal` does it"
+        )
 
     def sources(self) -> dict[str, Any]:
-        """Return where model and inputs lie on this machine (no part of the manifest)."""
+        """Return where model and inputs lie on this machine (no part of the manifest).
+
+        A memo: where it is missing or damaged, what it says is looked for again.
+        """
         try:
             value = json.loads(self.sources_file.read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
-        return value if isinstance(value, dict) else {}
+        if not isinstance(value, dict) or not isinstance(value.setdefault("model", {}), dict):
+            return {}
+        return value
+
+    def remember_model(self, **facts: Any) -> None:
+        """Keep facts of the model on this machine (``folder``, ``download_s``, ``seen``, …)."""
+        sources = self.sources()
+        sources["model"] = {**sources.get("model", {}), **facts}
+        write_atomic(self.sources_file, json.dumps(sources, indent=1).encode() + b"\n")
 
     def events(self) -> list[Event]:
         """Read the journal.
@@ -121,7 +167,7 @@ class Manifest:
         try:
             self.json: dict[str, Any] = json.loads(data)
             self.protocol = Protocol.model_validate(self.json["protocol"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise Differs(
                 "the manifest is not the one that was sealed",
                 where="manifest.json",

@@ -12,14 +12,16 @@ from typing import Any
 
 import polars as pl
 
-from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.conditions import check_causes
+from gpucost_tui.campaign.fingerprints import columns_sha256, tuning_facts
+from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.window import check_tasks
 from gpucost_tui.corpus.answers import answers_for, read_answers
 from gpucost_tui.corpus.classes import Distribution, class_distribution, deviations
-from gpucost_tui.corpus.fingerprint import Fingerprint, answer_text
+from gpucost_tui.corpus.fingerprint import Fingerprint, answers_fingerprint
 from gpucost_tui.corpus.overlap import Overlap, overlap
 from gpucost_tui.corpus.read import read_entries, read_tuning
-from gpucost_tui.corpus.store import sealed_frame, spelled
+from gpucost_tui.corpus.store import sealed_frame
 from gpucost_tui.corpus.tokens import load_tokenizer, strata_frame, strata_summary, truncated
 from gpucost_tui.errors import GpucostError
 from gpucost_tui.models import facts as model_facts
@@ -54,8 +56,13 @@ class CorpusSurvey:
 
 @dataclass(slots=True)
 class Survey:
-    """All that was found. ``protocol`` is None when the file is no protocol."""
+    """All that was found.
 
+    ``protocol`` is None when the file is no protocol. Of a sealed campaign there are ``manifest``
+    and ``protocol``, and the fields that only a draft needs stay empty.
+    """
+
+    manifest: Manifest | None = None
     source: Source | None = None
     protocol: Protocol | None = None
     task: Task | None = None
@@ -64,6 +71,13 @@ class Survey:
     corpora: dict[str, CorpusSurvey] = field(default_factory=dict)
     tuning: dict[str, Any] | None = None
     problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def model_name(self) -> str:
+        """How tables call the model: as the protocol says, else its id, else by its content."""
+        assert self.model is not None  # noqa: S101 - asked where the model was found
+        named = self.protocol.model.name if self.protocol else None
+        return named or default_name(self.model, self.model_facts)
 
     @property
     def blocking(self) -> list[Problem]:
@@ -87,61 +101,100 @@ def survey(campaign: Campaign) -> Survey:
         return found
     found.problems.extend(rule_problems(found.protocol, found.source))
     found.problems.extend(check_tasks(found.protocol, found.source))
+    found.problems.extend(check_causes(found.protocol, found.source))
     _task(found, found.protocol, found.source)
-    _model(found, campaign, found.protocol, found.source)
+    _model(found, found.protocol, found.source)
     _tuning(found, campaign, found.protocol, found.source)
     for deliverable in found.protocol.deliverables:
         _corpus(found, campaign, found.protocol, deliverable.name)
     return found
 
 
+def default_name(model: ResolvedModel, facts: ModelFacts | None) -> str:
+    """Return a name for a model that the protocol gives none.
+
+    A folder's own name says where it lies, which is no part of a manifest: two machines would seal
+    two campaigns. What its files say is the same everywhere.
+    """
+    if model.kind != "folder":
+        return model.name
+    kind = (facts.model_type or facts.architecture if facts else None) or "model"
+    return f"{kind}-{model.sha256[:8]}"
+
+
 def _task(found: Survey, protocol: Protocol, source: Source) -> None:
     try:
         found.task = create(protocol.task)
     except GpucostError as error:
-        found.add(source.where("task"), error)
+        place = source.where(*(error.where or "task").split(".", 1))
+        found.problems.append(Problem(place, error.what, error.fix or "Correct it"))
         return
-    if protocol.quality.metric not in found.task.metrics:
-        found.problems.append(
-            Problem(
-                source.where("quality", "metric"),
-                f"'{clean(protocol.quality.metric)}' is no metric of {found.task.name}",
-                f"Known: {', '.join(found.task.metrics)}",
-            )
-        )
+    quality = protocol.quality
+    if quality.metric not in found.task.metrics:
+        what = f"'{clean(quality.metric)}' is no metric of {found.task.name}"
+        fix = f"Known: {', '.join(found.task.metrics)}"
+        found.problems.append(Problem(source.where("quality", "metric"), what, fix))
+    _reachable(found, source, ("quality", "threshold"), quality.threshold)
+    for number, group in enumerate(quality.subgroups):
+        path = ("quality", "subgroups", number, "threshold")
+        _reachable(found, source, path, group.threshold)
 
 
-def _model(found: Survey, campaign: Campaign, protocol: Protocol, source: Source) -> None:
-    if not protocol.model.source.strip():
+def _reachable(
+    found: Survey, source: Source, path: tuple[str | int, ...], threshold: float
+) -> None:
+    assert found.task is not None  # noqa: S101 - it was just made
+    most = found.task.highest
+    if threshold > most:
+        what = f"no corpus can reach {threshold:g}: metrics of {found.task.name} end at {most:g}"
+        found.problems.append(Problem(source.where(*path), what, "Write a value that is possible"))
+
+
+def _model(found: Survey, protocol: Protocol, source: Source) -> None:
+    wanted, place = protocol.model.source.strip(), source.where("model", "source")
+    if not wanted:
         return  # said by the rules
     try:
         found.model = resolve(
-            campaign.sources().get("model", {}).get("folder") or protocol.model.source,
+            wanted,
             allow_remote_code=protocol.model.allow_remote_code,
             allow_pickle=protocol.model.allow_pickle,
         )
         found.model_facts = model_facts.read(found.model.folder)
     except GpucostError as error:
-        found.add(source.where("model", "source"), error)
+        found.model = None
+        found.add(place, error)
         return
+    pinned = f"{found.model.name}@{found.model.revision}"
+    if found.model.kind == "hub" and wanted != pinned:
+        what = "the model's revision is not fixed: another commit would be another model (R8)"
+        found.problems.append(Problem(place, what, f"Write source = '{clean(pinned)}'"))
+    for note in found.model.notes:
+        found.problems.append(Problem(place, clean(note), "Nothing to do", blocking=False))
     _length(found, protocol, source)
 
 
 def _length(found: Survey, protocol: Protocol, source: Source) -> None:
-    """More positions than the model has would fail at the first long text: say so now."""
+    """A length that the model can't take, or the tokenizer can't fill, fails every pass."""
+    assert found.model is not None  # noqa: S101 - it was just resolved
+    try:
+        least = load_tokenizer(found.model.folder).num_special_tokens_to_add(False) + 1
+    except GpucostError as error:
+        found.add(source.where("model", "source"), error)
+        return
     most = found.model_facts.max_tokens if found.model_facts else None
-    asked = [("execution", protocol.execution.max_length)]
+    asked: list[tuple[tuple[str, ...], int]] = [(("execution",), protocol.execution.max_length)]
     for name, changes in protocol.variants.items():
-        asked.append((f"variants.{name}", changes.get("max_length", 0)))
+        if type(changes.get("max_length")) is int:
+            asked.append((("variants", name), changes["max_length"]))
     for table, length in asked:
-        if most is not None and isinstance(length, int) and length > most:
-            found.problems.append(
-                Problem(
-                    source.where(*table.split(".", 1), "max_length"),
-                    f"max_length {length} is more than the model's {most} positions",
-                    f"Write at most {most}",
-                )
-            )
+        place = source.where(*table, "max_length")
+        if most is not None and length > most:
+            what = f"max_length {length:,} is more than the model's {most:,} positions"
+            found.problems.append(Problem(place, what, f"Write at most {most}"))
+        if 0 < length < least:
+            what = f"max_length {length} leaves no token of a text beside the special ones"
+            found.problems.append(Problem(place, what, f"Write at least {least}"))
 
 
 def _tuning(found: Survey, campaign: Campaign, protocol: Protocol, source: Source) -> None:
@@ -159,31 +212,24 @@ def _tuning(found: Survey, campaign: Campaign, protocol: Protocol, source: Sourc
         what = "tuning data is declared and was not given (R6)"
         found.problems.append(Problem(where, what, "Make the campaign with --tuning"))
         return
-    print_ = Fingerprint()
-    rows = 0
     try:
-        for row in read_tuning([campaign.tuning_file]):
-            print_.update(row.id or "", row.text)
-            rows += 1
+        found.tuning = tuning_facts(campaign.tuning_file)
     except GpucostError as error:
         found.add("tuning", error)
-        return
-    found.tuning = {"rows": rows, "sha256": print_.hexdigest()}
 
 
 def _corpus(found: Survey, campaign: Campaign, protocol: Protocol, deliverable: str) -> None:
     path = campaign.corpus_file(deliverable)
     where = f"corpus '{deliverable}'"
-    print_, size = Fingerprint(), 0
-    entries = 0
+    print_, entries = Fingerprint(), 0
     try:
         for entry in read_entries([path]):
             print_.update(entry.id, entry.text)
             entries += 1
-        size = path.stat().st_size
     except GpucostError as error:
         found.add(where, error)
         return
+    size = path.stat().st_size
     one = CorpusSurvey(deliverable, entries, print_.hexdigest(), size, {})
     found.corpora[deliverable] = one
     _overlap(found, campaign, one, path)
@@ -196,10 +242,11 @@ def _overlap(found: Survey, campaign: Campaign, one: CorpusSurvey, path: Path) -
     if found.tuning is None:
         return
     one.overlap = overlap(read_entries([path]), read_tuning([campaign.tuning_file]))
+    where = f"corpus '{one.deliverable}'"
     try:
-        one.overlap.refuse(where=f"corpus '{one.deliverable}'")
+        one.overlap.refuse(where=where)
     except GpucostError as error:
-        found.add(f"corpus '{one.deliverable}'", error)
+        found.add(where, error)
 
 
 def _strata(found: Survey, protocol: Protocol, one: CorpusSurvey, path: Path) -> None:
@@ -240,24 +287,22 @@ def _columns(
     """Fingerprint the columns that the protocol uses, and look at the classes (R12)."""
     used = [protocol.corpus.label_column, protocol.reference.column]
     used += [group.column for group in protocol.quality.subgroups if group.column != "stratum"]
-    names = list(dict.fromkeys(name for name in used if name is not None))
+    # Columns with a meaning of their own are refused by the rules.
+    own = (None, "id", "text")
+    names = [name for name in dict.fromkeys(used) if name is not None and name not in own]
     where = f"corpus '{one.deliverable}'"
     try:
-        frame = sealed_frame(path, columns=["id", *[n for n in names if n != "id"]])
+        frame = sealed_frame(path, columns=["id", *names])
     except GpucostError as error:
         found.add(where, error)
         return
-    for name in names:
-        print_ = Fingerprint()
-        for key, value in frame.select("id", name).iter_rows():
-            print_.update(key, spelled(value) or "")
-        one.columns[name] = print_.hexdigest()
-    if protocol.corpus.label_column is None:
+    one.columns = columns_sha256(frame, names)
+    if protocol.corpus.label_column not in names:
         return
     if one.strata is not None:
         frame = frame.with_columns(one.strata["stratum"])
     try:
-        one.classes = class_distribution(frame, protocol.corpus.label_column)
+        one.classes = class_distribution(frame, str(protocol.corpus.label_column))
     except GpucostError as error:
         found.add(where, error)
         return
@@ -296,40 +341,42 @@ def _reference(
         found.add(where, error)
         return
     one.answers = answers
-    one.reference = {"entries": answers.height, "sha256": answers_sha256(answers)}
-    _labels(found, protocol, answers, where)
+    pairs = answers.select("id", "answer").iter_rows()
+    one.reference = {"entries": answers.height, "sha256": answers_fingerprint(pairs)}
+    if _fit_task(found, answers, where):
+        _labels(found, protocol, answers, where)
+
+
+def _fit_task(found: Survey, answers: pl.DataFrame, where: str) -> bool:
+    """Labels are no vectors: no prediction could be compared with such an answer."""
+    if found.task is None:
+        return True
+    predicted = found.task.columns_schema()["prediction"]
+    if (predicted == pl.String) == (answers.schema["answer"] == pl.String):
+        return True
+    given, wanted = "labels", "vectors"
+    if predicted == pl.String:
+        given, wanted = wanted, given
+    what = f"the answers are {given}, and {found.task.name} predicts {wanted}"
+    found.problems.append(Problem(where, what, f"Give {wanted}, or correct the task's name"))
+    return False
 
 
 def _labels(found: Survey, protocol: Protocol, answers: pl.DataFrame, where: str) -> None:
-    """Answers that no prediction can equal would make every variant fail: say so before the seal."""
+    """Answers that no prediction can equal fail every variant: say so before the seal."""
     labels = found.model_facts.labels if found.model_facts is not None else None
     if labels is None or answers.schema["answer"] != pl.String:
         return
     mapped = answers["answer"].replace(protocol.reference.label_map)
     unknown = sorted(set(mapped.unique()) - set(labels))
     if unknown:
+        entries = int(mapped.is_in(unknown).sum())
         found.problems.append(
             Problem(
                 where,
-                f"answers that the model has no label for: {listed(unknown, limit=8)}; "
-                f"its labels: {listed(list(labels), limit=8)}",
+                f"answers that the model has no label for ({count(entries, 'entry', 'entries')}): "
+                f"{listed(unknown, limit=8)}; its labels: {listed(list(labels), limit=8)}",
                 "Map them in [reference] label_map, or use the model that has these labels",
                 blocking=len(unknown) == mapped.n_unique(),
             )
         )
-
-
-def answers_sha256(answers: pl.DataFrame) -> str:
-    """Return the fingerprint of answers in the corpus's order."""
-    print_ = Fingerprint()
-    for key, answer in answers.select("id", "answer").iter_rows():
-        print_.update(key, answer_text(answer))
-    return print_.hexdigest()
-
-
-def strata_sha256(strata: pl.DataFrame) -> str:
-    """Return the fingerprint of (id, tokens and stratum): it defines the planned subgroups."""
-    print_ = Fingerprint()
-    for key, tokens, stratum in strata.select("id", "tokens", "stratum").iter_rows():
-        print_.update(key, f"{tokens} {stratum or ''}")
-    return print_.hexdigest()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost_tui.cli.common import campaign_argument, json_option, print_json
+from gpucost_tui.cli.common import campaign_argument, json_option, print_json, typed
 
 if TYPE_CHECKING:
     from gpucost_tui.campaign.survey import Survey
@@ -33,24 +33,27 @@ def check(folder: str, as_json: bool) -> None:
 
 def _print(folder: str, found: Survey) -> None:
     from gpucost_tui.campaign.describe import facts
-    from gpucost_tui.text import clean, count
+    from gpucost_tui.text import count
 
     for line in facts(found):
         click.echo(line)
     for problem in found.problems:
         click.echo(_problem(problem))
+    sealed = found.manifest is not None
     blocking = len(found.blocking)
     if blocking:
         verb = "blocks" if blocking == 1 else "block"
-        click.echo(f"\n{count(blocking, 'problem')} {verb} the seal.")
+        what = "running what is sealed" if sealed else "the seal"
+        click.echo(f"\n{count(blocking, 'problem')} {verb} {what}.")
+    elif sealed:
+        click.echo(f"\nEverything is as it was sealed. Next: gpucost run {typed(folder)}")
     else:
-        click.echo(f"\nNothing blocks the seal. Next: gpucost seal {clean(folder)}")
+        click.echo(f"\nNothing blocks the seal. Next: gpucost seal {typed(folder)}")
 
 
 def _problem(problem: Problem) -> str:
     from gpucost_tui.text import clean
 
     mark = "BLOCKS" if problem.blocking else "note"
-    return (
-        f"\n[{mark}] {clean(problem.where)}\n    {clean(problem.what)}.\n    {clean(problem.fix)}."
-    )
+    where, what, fix = (clean(part) for part in (problem.where, problem.what, problem.fix))
+    return f"\n[{mark}] {where}\n    {what}.\n    {fix}."

@@ -17,6 +17,15 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=1, ensure_ascii=True, default=str))
 
 
+def typed(folder: str) -> str:
+    """Return a folder's name as it can be typed into a shell, for the line about what comes next."""
+    import shlex
+
+    from gpucost_tui.text import clean
+
+    return shlex.quote(clean(f"./{folder}" if folder.startswith("-") else folder))
+
+
 def say(sentence: str) -> None:
     """Print a message for a person on standard error, so that standard output stays data."""
     click.echo(sentence, err=True)

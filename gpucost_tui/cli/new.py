@@ -20,8 +20,10 @@ import click
     "--reference", multiple=True, metavar="[NAME=]FILE", help="Answers: id and answer columns."
 )
 @click.option("--from", "parent", metavar="DIR", help="Make a child of this sealed campaign.")
-@click.option("--id-column", default="id", show_default=True)
-@click.option("--text-column", default="text", show_default=True)
+@click.option(
+    "--id-column", default="id", show_default=True, help="In corpus, tuning and reference files."
+)
+@click.option("--text-column", default="text", show_default=True, help="In corpus and tuning files.")
 @click.option("--answer-column", default="answer", show_default=True, help="In --reference files.")
 @click.option("--right-of-use", metavar="TEXT", help="Why these texts may be processed here (R5).")
 @click.option(
@@ -51,6 +53,7 @@ def new(
     from pathlib import Path
 
     from gpucost_tui.campaign.create import Inputs, create, parse_setting
+    from gpucost_tui.cli.common import typed
     from gpucost_tui.text import clean
 
     changes = [parse_setting(text) for text in settings]
@@ -72,7 +75,6 @@ def new(
             settings=changes,
         ),
     )
-    shown = clean(folder)
-    click.echo(f"Made the campaign {shown}.")
+    click.echo(f"Made the campaign {clean(folder)}.")
     click.echo(f"The decision is written in {clean(campaign.protocol_file)}: edit it now.")
-    click.echo(f"Next: gpucost check {shown}")
+    click.echo(f"Next: gpucost check {typed(folder)}")

@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 @json_option
 def plan(folder: str, as_json: bool) -> None:
     """Show slots in their rotated order, and the window that the rental needs."""
-    from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.campaign.fold import State, fold
+    from gpucost_tui.campaign.folder import Campaign
+    from gpucost_tui.campaign.unchanged import sealed_manifest
     from gpucost_tui.campaign.window import need
+    from gpucost_tui.text import listed
 
     campaign = Campaign.open(folder)
-    if campaign.sealed:
-        protocol, state = campaign.manifest.protocol, fold(campaign.events())
-    else:
+    if campaign.sealed_hash() is None:
         protocol, state = campaign.draft()[1], State()
+    else:
+        protocol, state = sealed_manifest(campaign).protocol, fold(campaign.events())
     slots = state.slots(protocol)
     window = need(protocol, state)
     if as_json:
@@ -40,7 +42,7 @@ def plan(folder: str, as_json: bool) -> None:
         return
     click.echo(_slots(slots, {a.slot: a.row["status"] for a in state.attempts.values()}))
     if window.hours is None:
-        missing = ", ".join(window.unknown) or "no task is named"
+        missing = listed(window.unknown, limit=8) or "no task is named"
         click.echo(f"\nWindow: not known ({missing}). Give hours in [[window.tasks]], or run.")
     else:
         click.echo(f"\nWindow: {window.hours:.2f} h ({window.basis}).")

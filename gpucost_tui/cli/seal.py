@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gpucost_tui.cli.common import campaign_argument, json_option, print_json
+from gpucost_tui.cli.common import campaign_argument, json_option, print_json, typed
 
 
 @click.command()
@@ -26,4 +26,4 @@ def seal(folder: str, as_json: bool) -> None:
     click.echo(f"Sealed: {manifest.sha256}")
     click.echo("Question, thresholds, deadline, budget, corpus, reference, model and variants can")
     click.echo("no longer change; a change makes a new campaign that names this one.")
-    click.echo(f"Next: gpucost plan {clean(folder)}, then gpucost run {clean(folder)}")
+    click.echo(f"Next: gpucost plan {typed(folder)}, then gpucost run {typed(folder)}")

@@ -21,27 +21,34 @@ def _amount(value: Any) -> Decimal:
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError('an amount in quotes is expected, such as "500.00"')
+        raise ValueError(  # noqa: TRY004 - pydantic locates ValueErrors alone
+            'an amount in quotes is expected, such as "500.00"'
+        )
+    if isinstance(value, int) and not 0 <= value < 10**18:
+        raise ValueError("an amount of US dollars from 0 up is expected")
     text = str(value)
     if not text.isascii() or any(c not in "0123456789." for c in text):
         raise ValueError('an amount of US dollars is expected, such as "500.00"')
     try:
         amount = Decimal(text)
-    except InvalidOperation:
+        rounded = amount.quantize(Decimal("0.01"))
+    except InvalidOperation:  # "1.2.3", or more digits than decimals carry
         raise ValueError('an amount of US dollars is expected, such as "500.00"') from None
-    if amount != amount.quantize(Decimal("0.01")):
+    if amount != rounded:
         raise ValueError("an amount has at most two decimals")
-    return amount
+    return rounded
 
 
-Count = Annotated[int, Field(strict=True, ge=1)]
+#: Patterns of names, which :mod:`gpucost_tui.protocol.words` puts into words.
+SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+WORD = r"^[^\x00-\x1f]+$"
+
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 #: A name or a short answer on one line.
-Word = Annotated[str, Field(strict=True, min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
+Word = Annotated[str, Field(strict=True, min_length=1, max_length=200, pattern=WORD)]
 #: Prose: may have several lines.
 Prose = Annotated[str, Field(strict=True, min_length=1, max_length=20_000)]
 #: A name that becomes part of a file name.
-Slug = Annotated[
-    str, Field(strict=True, min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-]
+Slug = Annotated[str, Field(strict=True, min_length=1, max_length=64, pattern=SLUG)]
 Usd = Annotated[Decimal, BeforeValidator(_amount), PlainSerializer(money, return_type=str)]

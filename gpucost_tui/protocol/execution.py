@@ -6,7 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from gpucost_tui.protocol.base import Count, Frozen, Word
+from gpucost_tui.protocol.base import Count, Frozen
+
+#: What a device may be called; ROCm's devices are cuda in torch too.
+DEVICE = r"^(auto|cpu|cuda(:[0-9]{1,3})?)$"
 
 
 class Execution(Frozen):
@@ -30,7 +33,9 @@ class Execution(Frozen):
         default="none",
         description="'length' sorts entries by tokens before batching and restores the order (R11)",
     )
-    device: Word = Field(default="auto", description="auto, cpu, cuda or cuda:N")
+    device: Annotated[str, Field(strict=True, pattern=DEVICE)] = Field(
+        default="auto", description="auto, cpu, cuda or cuda:N"
+    )
     threads: Annotated[int, Field(strict=True, ge=0, le=1024)] = Field(
         default=0,
         description="compute threads on a CPU; 0 takes the cores less one, at least one",
@@ -47,9 +52,7 @@ FACTORS: tuple[str, ...] = (*Execution.model_fields, "hardware")
 
 def differing(one: Execution, other: Execution) -> list[str]:
     """Return the names of the settings in which two executions differ, in the model's order."""
-    return [
-        name for name in Execution.model_fields if getattr(one, name) != getattr(other, name)
-    ]
+    return [name for name in Execution.model_fields if getattr(one, name) != getattr(other, name)]
 
 
 def with_changes(baseline: Execution, changes: dict[str, Any]) -> Execution:

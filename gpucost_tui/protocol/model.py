@@ -16,6 +16,10 @@ from gpucost_tui.protocol.execution import FACTORS, Execution, with_changes
 
 FORMAT = 1
 
+#: Longest time that a protocol may name, in hours: ten years. More is a slip of the pen.
+MAX_HOURS = 87_600
+SHA256 = r"^[0-9a-f]{64}$"
+
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
@@ -24,7 +28,7 @@ class Decision(Frozen):
 
     question: Prose
     scenario: Word = Field(description="offline-corpus is the one this program answers (R2)")
-    deadline_hours: Annotated[Number, Field(gt=0)]
+    deadline_hours: Annotated[Number, Field(gt=0, le=MAX_HOURS)]
     budget_usd: Usd | None = None
 
 
@@ -49,7 +53,7 @@ class Corpus(Frozen):
     label_column: Word | None = Field(
         default=None, description="column with the class, for the distribution (R12)"
     )
-    source_distribution: dict[str, Number] = Field(
+    source_distribution: dict[str, Annotated[Number, Field(ge=0, le=1)]] = Field(
         default={}, description="share of each class in the source, declared (R12)"
     )
     max_class_deviation: Annotated[Number, Field(gt=0, le=1)] = 0.05
@@ -106,13 +110,15 @@ class Reference(Frozen):
             raise ValueError("'variant' is named for kind 'variant', and for no other")
         if self.kind != "answers" and self.column is not None:
             raise ValueError("'column' goes with kind 'answers'")
+        if self.kind == "variant" and self.label_map:
+            raise ValueError("'label_map' goes with answers: a variant gives the model's labels")
         return self
 
 
 class Subgroup(Frozen):
     """A part of the corpus with a minimum of its own: each value of a column is one group."""
 
-    column: Word = Field(description="'stratum', 'label', or a column of the corpus")
+    column: Word = Field(description="'stratum' (the length class), or a column of the corpus")
     threshold: Number
     min_entries: Count = Field(
         default=1, description="smaller groups are shown and not judged (fixed by the seal)"
@@ -236,7 +242,7 @@ class WindowTask(Frozen):
     """A piece of the rental's schedule (R32). Tasks without ``after`` start at hour 0."""
 
     name: Word
-    hours: Annotated[Number, Field(ge=0)] | None = Field(
+    hours: Annotated[Number, Field(ge=0, le=MAX_HOURS)] | None = Field(
         default=None, description="absent where the campaign measures it"
     )
     after: tuple[Word, ...] = ()
@@ -257,8 +263,8 @@ class Window(Frozen):
 class Parent(Frozen):
     """The campaign that this one was made from, by its manifest's hash (R1, R21)."""
 
-    manifest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    head: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    manifest: Annotated[str, Field(strict=True, pattern=SHA256)]
+    head: Annotated[str, Field(strict=True, pattern=SHA256)] | None = None
     reason: Prose | None = None
 
 

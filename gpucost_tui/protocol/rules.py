@@ -11,24 +11,29 @@ from gpucost_tui.protocol.execution import Execution, differing
 from gpucost_tui.protocol.load import Source
 from gpucost_tui.protocol.model import Protocol, Series
 from gpucost_tui.protocol.problem import Problem
+from gpucost_tui.protocol.words import expected, shown
 from gpucost_tui.text import clean
 
 OFFLINE = "offline-corpus"
 
+_SERVING = "interactive serving (arrivals, concurrency, latency)"
+_TRAINING = "training to convergence"
 _OTHER_SCENARIOS = {
-    "interactive": "interactive serving (arrivals, concurrency, latency)",
-    "serving": "interactive serving (arrivals, concurrency, latency)",
-    "server": "interactive serving (arrivals, concurrency, latency)",
-    "online": "interactive serving (arrivals, concurrency, latency)",
-    "training": "training to convergence",
-    "fine-tuning": "training to convergence",
-}
+    _SERVING: (
+        "interactive", "serving", "server", "online", "chat", "streaming", "real-time", "latency",
+        "single-stream", "multi-stream",
+    ),
+    _TRAINING: ("training", "train", "fine-tuning", "finetuning", "pretraining"),
+}  # fmt: skip
 _WARMUP_KEYS = frozenset({"warmup", "warm_up", "inputs", "passes", "recompilation"})
 _SEED_KEYS = frozenset({"seed", "seeds"})
 
 
 def problems(protocol: Protocol, source: Source) -> list[Problem]:
-    """Return every refusal of the rules that the protocol alone shows (R2, R5, R10, R15, R28)."""
+    """Return every refusal of the rules that the protocol alone shows (R2, R5, R10, R15, R28).
+
+    What needs the corpora, the tuning data or the model is found by the campaign's survey.
+    """
     return [
         *_scenario(protocol, source),
         *_right_of_use(protocol, source),
@@ -38,6 +43,7 @@ def problems(protocol: Protocol, source: Source) -> list[Problem]:
         *_series(protocol, source),
         *_seeds(protocol, source),
         *_references(protocol, source),
+        *_columns(protocol, source),
     ]
 
 
@@ -45,11 +51,12 @@ def _scenario(protocol: Protocol, source: Source) -> Iterator[Problem]:
     asked = protocol.decision.scenario
     if asked == OFFLINE:
         return
-    other = _OTHER_SCENARIOS.get(asked.lower(), f"'{clean(asked, limit=60)}'")
+    word = asked.lower().replace("_", "-").replace(" ", "-")
+    other = next((o for o, words in _OTHER_SCENARIOS.items() if word in words), None)
     yield Problem(
         source.where("decision", "scenario"),
-        f"the scenario asked for is {other}, which is another question: this program answers for "
-        "an offline corpus only (R2)",
+        f"the scenario asked for is {other or shown(asked)}, which is another question: this "
+        "program answers for an offline corpus only (R2)",
         f"Write scenario = '{OFFLINE}', or use another tool for that question",
     )
 
@@ -122,9 +129,7 @@ def _value(where: str, key: str, value: object) -> Iterator[Problem]:
     try:
         Execution.model_validate({"max_length": 1, key: value})
     except ValidationError as error:
-        message = error.errors()[0]["msg"]
-        shown = clean(repr(value), limit=60)
-        yield Problem(where, f"{message[0].lower()}{message[1:]}, found {shown}", "Correct it")
+        yield Problem(where, *expected(error.errors()[0], [key]))
 
 
 def _series(protocol: Protocol, source: Source) -> Iterator[Problem]:
@@ -132,8 +137,9 @@ def _series(protocol: Protocol, source: Source) -> Iterator[Problem]:
         where = source.where("series", number, "variants")
         unknown = [name for name in series.variants if name not in protocol.variants]
         for name in unknown:
+            place = source.where("series", number, "variants", series.variants.index(name))
             fix = f"Define [variants.{name}] or remove it"
-            yield Problem(where, f"variant '{name}' is not defined", fix)
+            yield Problem(place, f"variant '{name}' is not defined", fix)
         if not unknown:
             yield from one_factor(protocol, series, where)
 
@@ -166,8 +172,8 @@ def _distinct(series: Series, settings: dict[str, Execution], where: str) -> Ite
         if value in seen:
             yield Problem(
                 where,
-                f"'{seen[value]}' and '{name}' have the same {series.factor} ({value}): nothing "
-                "is compared (R10)",
+                f"'{seen[value]}' and '{name}' have the same {series.factor} ({shown(value)}): "
+                "nothing is compared (R10)",
                 "Give each variant of the series a value of its own",
             )
         seen.setdefault(value, name)
@@ -197,3 +203,31 @@ def _references(protocol: Protocol, source: Source) -> Iterator[Problem]:
             "the reference and the tolerance name two different variants",
             "One variant makes the reference pass (round 0): name it in both",
         )
+
+
+def _columns(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    """Columns that have a meaning of their own can't be a class, an answer or a subgroup."""
+    named: list[tuple[tuple[str | int, ...], str | None]] = [
+        (("corpus", "label_column"), protocol.corpus.label_column),
+        (("reference", "column"), protocol.reference.column),
+    ]
+    groups = [group.column for group in protocol.quality.subgroups]
+    for number, column in enumerate(groups):
+        if column == "stratum" and not protocol.corpus.strata:
+            yield Problem(
+                source.where("quality", "subgroups", number, "column"),
+                "'stratum' is the length class, and no stratum is declared (R12)",
+                "Declare [[corpus.strata]], or name a column of the corpus",
+            )
+        if column != "stratum":
+            named.append((("quality", "subgroups", number, "column"), column))
+    for path, name in named:
+        if name in ("id", "text", "stratum"):
+            what = f"'{name}' can't serve here: it is the entry's own {name}"
+            fix = "Name the column of the corpus that holds the class or the answer"
+            yield Problem(source.where(*path), what, fix)
+    for column, times in Counter(groups).items():
+        if times > 1:
+            where = source.where("quality", "subgroups", groups.index(column), "column")
+            what = f"subgroups of '{clean(column, limit=60)}' are planned {times} times"
+            yield Problem(where, what, "Name each column once")

@@ -38,6 +38,8 @@ class Task(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
+    #: no metric has a value above it: a higher threshold is a slip of the pen (85 for 0.85)
+    highest: ClassVar[float] = 1.0
     Options: ClassVar[type[Frozen]] = Frozen
     #: class of transformers that loads the model
     auto_model: ClassVar[str]

@@ -1,0 +1,264 @@
+"""Is everything that was sealed still what it was? (R1)"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gpucost_tui.campaign.fingerprints import columns_sha256, strata_sha256, tuning_facts
+from gpucost_tui.campaign.folder import Campaign, Manifest
+from gpucost_tui.campaign.manifest import same_protocol
+from gpucost_tui.corpus.answers import answers_frame, read_answers
+from gpucost_tui.corpus.fingerprint import Fingerprint, answers_fingerprint
+from gpucost_tui.corpus.read import read_entries
+from gpucost_tui.corpus.store import sealed_frame
+from gpucost_tui.errors import Differs, EnvironmentLacks, GpucostError, InputError, Refused
+from gpucost_tui.models.fingerprint import ModelFile, Seen, verify_unchanged
+from gpucost_tui.models.source import resolve
+from gpucost_tui.text import clean
+
+_FIX = "Restore it, or make a new campaign with `gpucost new DIR --from …`"
+
+
+def ensure_unchanged(campaign: Campaign, *, every_byte: bool = False) -> None:
+    """Make sure that everything sealed is what it was.
+
+    Args:
+        campaign: A campaign.
+        every_byte: Read the model's files whole. Otherwise a file that an earlier call on this
+            machine found unchanged is taken for unchanged while its size and modification time
+            are the same: gigabytes of weights are not read again at every run.
+
+    Raises:
+        Refused: The campaign is not sealed.
+        Differs: Names what is not what was sealed.
+        EnvironmentLacks: The model is not on this machine.
+    """
+    manifest = sealed_manifest(campaign)
+    for step in _steps(campaign, manifest, every_byte):
+        step()
+
+
+def differences(campaign: Campaign) -> list[GpucostError]:
+    """Return everything that is not what was sealed, each an error; every byte is read."""
+    try:
+        manifest = sealed_manifest(campaign)
+    except GpucostError as error:
+        return [error]
+    found: list[GpucostError] = []
+    for step in _steps(campaign, manifest, every_byte=True):
+        try:
+            step()
+        except GpucostError as error:
+            found.append(error)
+    return found
+
+
+def sealed_manifest(campaign: Campaign) -> Manifest:
+    """Return the manifest that the journal recorded at the seal.
+
+    Raises:
+        Refused: The campaign is not sealed, or the seal was cut off.
+        Differs: The manifest or the journal is not what was written.
+    """
+    manifest = campaign.manifest
+    recorded = campaign.sealed_hash()
+    if recorded is None:
+        raise Refused(
+            "the seal was cut off before it was complete",
+            where=campaign.folder.name,
+            fix="`gpucost seal` does it again",
+        )
+    if recorded != manifest.sha256:
+        raise _differs("manifest.json", "the manifest")
+    return manifest
+
+
+def _steps(
+    campaign: Campaign, manifest: Manifest, every_byte: bool
+) -> Iterator[Callable[[], None]]:
+    yield lambda: _protocol_unchanged(campaign, manifest)
+    for deliverable in (d.name for d in manifest.protocol.deliverables):
+        yield lambda name=deliverable: _corpus_unchanged(campaign, manifest, name)  # type: ignore[misc]
+        yield lambda name=deliverable: _strata_unchanged(campaign, manifest, name)  # type: ignore[misc]
+        yield lambda name=deliverable: _reference_unchanged(campaign, manifest, name)  # type: ignore[misc]
+    yield lambda: _tuning_unchanged(campaign, manifest)
+    yield lambda: _model_unchanged(campaign, manifest, every_byte)
+
+
+# -- protocol, corpora, reference, tuning data -------------------------------------------------
+
+
+def _protocol_unchanged(campaign: Campaign, manifest: Manifest) -> None:
+    if not campaign.protocol_file.exists():
+        return  # the manifest has it all; the editable file is for people
+    with _as_difference("protocol.toml", "the protocol"):
+        _, protocol = campaign.draft()
+        if not same_protocol(protocol, manifest.json["protocol"]):
+            raise _differs("protocol.toml", "the protocol")
+
+
+def _corpus_unchanged(campaign: Campaign, manifest: Manifest, deliverable: str) -> None:
+    corpus_unchanged(campaign.corpus_file(deliverable), manifest.corpus(deliverable))
+
+
+def corpus_unchanged(path: Path, sealed: dict[str, Any]) -> None:
+    """Hold a corpus file against its entry in the manifest: ids, texts, order, the used columns.
+
+    Raises:
+        Differs: Names what differs.
+    """
+    where = f"corpus/{path.name}"
+    with _as_difference(where, "the corpus"):
+        print_ = Fingerprint()
+        for entry in read_entries([path]):
+            print_.update(entry.id, entry.text)
+        if print_.hexdigest() != sealed["sha256"]:
+            raise _differs(where, "the corpus")
+        names = list(sealed["columns"])
+        prints = columns_sha256(sealed_frame(path, columns=["id", *names]), names)
+    for name, expected in sealed["columns"].items():
+        if prints[name] != expected:
+            raise _differs(where, f"column '{clean(name, limit=60)}' of the corpus")
+
+
+def _strata_unchanged(campaign: Campaign, manifest: Manifest, deliverable: str) -> None:
+    path = campaign.strata_file(deliverable)
+    where = f"corpus/{path.name}"
+    try:
+        found = strata_sha256(pl.read_parquet(path))
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = clean(next(iter(str(error).splitlines()), type(error).__name__), limit=120)
+        raise _differs(where, "the strata", f"it can't be read ({reason})") from None
+    if found != manifest.corpus(deliverable)["strata_sha256"]:
+        raise _differs(where, "the strata")
+
+
+def _reference_unchanged(campaign: Campaign, manifest: Manifest, deliverable: str) -> None:
+    reference_unchanged(campaign.reference_file(deliverable), manifest.corpus(deliverable))
+
+
+def reference_unchanged(path: Path, sealed: dict[str, Any]) -> None:
+    """Hold a file of answers against its corpus's entry in the manifest.
+
+    Raises:
+        Differs: It is not what was sealed.
+    """
+    expected = sealed["reference"].get("sha256")
+    if expected is None:
+        return  # the reference is a variant
+    where = f"reference/{path.name}"
+    with _as_difference(where, "the reference"):
+        answers = answers_frame(read_answers([path]))
+    if answers_fingerprint(answers.select("id", "answer").iter_rows()) != expected:
+        raise _differs(where, "the reference")
+
+
+def _tuning_unchanged(campaign: Campaign, manifest: Manifest) -> None:
+    expected = manifest.json["tuning"].get("sha256")
+    if expected is None or not campaign.tuning_file.exists():
+        return  # the overlap was checked at the seal; nothing later reads this file
+    with _as_difference("tuning/tuning.jsonl", "the tuning data"):
+        if tuning_facts(campaign.tuning_file)["sha256"] != expected:
+            raise _differs("tuning/tuning.jsonl", "the tuning data")
+
+
+# -- the model ---------------------------------------------------------------------------------
+
+
+def model_folder(campaign: Campaign) -> Path:
+    """Return where the sealed model lies on this machine, as far as is known.
+
+    Raises:
+        EnvironmentLacks: It does not.
+    """
+    known = campaign.sources().get("model", {}).get("folder")
+    if isinstance(known, str) and Path(known).is_dir():
+        return Path(known)
+    model = campaign.manifest.protocol.model
+    if model.source:
+        found = resolve(
+            model.source,
+            allow_remote_code=model.allow_remote_code,
+            allow_pickle=model.allow_pickle,
+        )
+        return found.folder
+    raise EnvironmentLacks(
+        "the sealed model is not where it was" if known else "the model's place is not known here",
+        where=clean(known, limit=200) if known else "model",
+        fix="Say where it is with `gpucost run DIR --model FOLDER`",
+    )
+
+
+def place_model(campaign: Campaign, folder: str | Path) -> None:
+    """Take ``folder`` as the place of the sealed model on this machine, once it is found to be it.
+
+    Raises:
+        Refused: The campaign is not sealed.
+        EnvironmentLacks: There is no such folder.
+        Differs: It holds another model; the place known before stays.
+    """
+    manifest = sealed_manifest(campaign)
+    place = Path(folder)
+    try:
+        there = place.is_dir()
+    except OSError:
+        there = False
+    if not there:
+        raise EnvironmentLacks(
+            f"there is no folder '{clean(folder, limit=200)}'",
+            fix="Name the folder that holds the sealed model",
+        )
+    _model_in(campaign, manifest, place.resolve(), seen=None)
+
+
+def _model_unchanged(campaign: Campaign, manifest: Manifest, every_byte: bool) -> None:
+    folder = model_folder(campaign)
+    seen = None if every_byte else _seen(campaign, manifest, folder)
+    _model_in(campaign, manifest, folder, seen)
+
+
+def _model_in(campaign: Campaign, manifest: Manifest, folder: Path, seen: Seen | None) -> None:
+    files = [ModelFile(**entry) for entry in manifest.json["model"]["files"]]
+    now = verify_unchanged(folder, files, seen)
+    if seen == now:
+        return
+    known = campaign.sources().get("model", {})
+    # What a download took belongs to the place that it filled (R14).
+    took = known.get("download_s") if known.get("folder") == str(folder) else None
+    with contextlib.suppress(OSError):  # a memo: without it the files are read again
+        campaign.remember_model(
+            folder=str(folder), download_s=took, seen=now, seen_as=manifest.model_sha256
+        )
+
+
+def _seen(campaign: Campaign, manifest: Manifest, folder: Path) -> Seen | None:
+    """Return what an earlier call remembered of this folder, for this very model."""
+    known = campaign.sources().get("model", {})
+    if known.get("folder") != str(folder) or known.get("seen_as") != manifest.model_sha256:
+        return None
+    try:
+        return {str(path): (int(size), int(time)) for path, (size, time) in known["seen"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+# -- sentences ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _as_difference(where: str, what: str) -> Iterator[None]:
+    """A sealed file that can't be read as one any more differs from what was sealed."""
+    try:
+        yield
+    except InputError as error:
+        raise _differs(error.where or where, what, error.what) from None
+
+
+def _differs(where: str, what: str, why: str | None = None) -> Differs:
+    more = f": {why}" if why else ""
+    return Differs(f"{what} is not what was sealed (R1){more}", where=where, fix=_FIX)
