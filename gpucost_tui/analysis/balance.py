@@ -46,6 +46,7 @@ class Terms:
     """What is decided by, fixed before the durations were seen (R1).
 
     ``planned_rounds``: ``None`` takes the highest round of the table. ``deadline_h`` is exact.
+    ``planned_attempts`` by configuration: ``None`` takes rounds × deliverables × seeds × hosts.
     """
 
     deliverables: tuple[str, ...]
@@ -56,6 +57,7 @@ class Terms:
     rule: Rule = "auto"
     factor: float = DEFAULT_FACTOR
     spending: tuple[Spending, ...] = ()
+    planned_attempts: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,9 @@ def _row(
         reasons.add(reason)
         why.append(sentence)
     hosts = max(1, timed_rows(own)["host"].drop_nulls().n_unique())
+    attempts = planned * len(terms.deliverables) * hosts
+    if terms.planned_attempts is not None:
+        attempts = terms.planned_attempts[name]
     return BalanceRow(
         configuration=name,
         reasons=ordered(reasons),
@@ -205,7 +210,7 @@ def _row(
         verdicts=verdicts,
         groups=tuple(group for group in groups if group.variant == name),
         rental=rental,
-        planned_attempts=planned * len(terms.deliverables) * hosts,
+        planned_attempts=attempts,
         other_spending=spending_json(name, terms.spending),
     )
 
@@ -247,5 +252,7 @@ def _decision(
 
 def _spent(rows: Sequence[BalanceRow]) -> Decimal | None:
     """Return what stays spent where nothing is chosen: each distinct rental once."""
-    commitments: list[Commitment] = [c for row in rows for c in row.rental.commitments]
+    commitments: list[Commitment] = [
+        c for row in rows for c in (*row.rental.commitments, *row.rental.inherited)
+    ]
     return total(commitments) if commitments else None

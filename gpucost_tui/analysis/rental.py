@@ -17,41 +17,49 @@ from gpucost_tui.pricing.window import covering_days, hours_of
 from gpucost_tui.text import clean, money
 
 Basis = Literal["measured", "assumed"]
+#: A reason of the closed list that stands in a rental's way, with its sentence.
+Problem = tuple[Literal["missing", "price", "window"], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    """One rental: ``lots`` lots of a GPU for one pack. Equal GPU, lots and days are one rental."""
+    """One rental: ``lots`` lots of a GPU for one pack.
+
+    Equal GPU, lots, days, provider and price are one rental, unless the user's own records of it
+    (``reference``) say that there are several.
+    """
 
     gpu: str
     lots: int
     days: int
     usd: Decimal
     pack: dict[str, Any]
+    reference: str | None = None
 
     @property
-    def key(self) -> tuple[str, int, int]:
-        return self.gpu, self.lots, self.days
+    def key(self) -> tuple[str, int, int, str, Decimal]:
+        return self.gpu, self.lots, self.days, self.pack["provider"], self.usd
 
 
 @dataclass(frozen=True, slots=True)
 class Rental:
     """How a configuration is rented, and what stands in its way.
 
-    ``commitments`` holds its own rental first, then those that it takes over (a parent
-    campaign's, R21); empty where there is no price. ``window_s`` is the exact window in seconds,
-    ``None`` where it is not known. ``problems`` maps ``price`` and ``window`` to sentences.
+    ``commitments`` holds its own rental, empty where there is no price; ``inherited`` those that it
+    takes over (a parent campaign's, R21). ``window_s`` is the exact window in seconds, ``None``
+    where it is not known. ``problems`` maps reasons to sentences.
     """
 
     commitments: tuple[Commitment, ...]
     window_s: Fraction | None
     window_basis: Basis
-    problems: tuple[tuple[Literal["price", "window"], str], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    inherited: tuple[Commitment, ...] = ()
 
     @property
     def committed_usd(self) -> Decimal | None:
         """Return the whole committed amount, each rental once; ``None`` without a price."""
-        return total(self.commitments) if self.commitments else None
+        return total((*self.commitments, *self.inherited)) if self.commitments else None
 
     @property
     def window_hours(self) -> float | None:
@@ -59,10 +67,14 @@ class Rental:
 
 
 def total(commitments: Sequence[Commitment]) -> Decimal:
-    """Return the sum over distinct GPU, lots and days (R36)."""
-    distinct = {commitment.key: commitment.usd for commitment in commitments}
+    """Return the sum over distinct rentals: see :class:`Commitment` (R36)."""
+    references: dict[tuple[str, int, int, str, Decimal], set[str]] = {}
+    for one in commitments:
+        known = references.setdefault(one.key, set())
+        if one.reference is not None:
+            known.add(one.reference)
     with exact():
-        return sum(distinct.values(), Decimal(0))
+        return sum((key[-1] * max(len(named), 1) for key, named in references.items()), Decimal(0))
 
 
 def commitment(row: PackPrice, lots: int) -> Commitment:
@@ -102,7 +114,7 @@ def rent(name: str, wanted: Configuration, basis: Basis, catalogue: Catalogue) -
     """
     seconds = None if wanted.window_hours is None else wanted.window_hours * 3600
     basis = wanted.window_basis or basis
-    problems: list[tuple[Literal["price", "window"], str]] = []
+    problems: list[Problem] = []
     if seconds is None:
         problems.append(("window", "the window is not known"))
     elif basis == "assumed":
@@ -110,7 +122,7 @@ def rent(name: str, wanted: Configuration, basis: Basis, catalogue: Catalogue) -
     covering = () if seconds is None else covering_days(seconds)
     days: Sequence[int] = covering if wanted.days is None else (wanted.days,)
     if seconds is not None:
-        problems += _cover_problem(seconds, wanted.days, covering)
+        problems += cover_problem(seconds, wanted.days, covering)
     found = _cheapest(name, wanted, days, catalogue)
     if found is None and days:
         problems.append(("price", _no_price(name, wanted, days, catalogue)))
@@ -118,9 +130,8 @@ def rent(name: str, wanted: Configuration, basis: Basis, catalogue: Catalogue) -
     return Rental(own, seconds, basis, tuple(problems))
 
 
-def _cover_problem(
-    seconds: Fraction, days: int | None, covering: Sequence[int]
-) -> list[tuple[Literal["price", "window"], str]]:
+def cover_problem(seconds: Fraction, days: int | None, covering: Sequence[int]) -> list[Problem]:
+    """Say where a pack (or every pack) is shorter than the window."""
     hours = f"{hours_of(seconds):g}"
     if days is not None and days not in covering:
         over = f"{hours_of(seconds - days * 86_400):g}"
