@@ -20,6 +20,7 @@ from gpucost_tui.engine.contract import (
     Status,
 )
 from gpucost_tui.engine.failures import kind_of, message_of, trace_of
+from gpucost_tui.engine.settings import return_freed_memory
 from gpucost_tui.environment.process import peak_rss_bytes, reset_peak_rss
 from gpucost_tui.tasks import registry
 
@@ -52,6 +53,7 @@ class Attempting:
 
     def run(self) -> Outcome:
         """Run the attempt. Never raises."""
+        return_freed_memory()  # what an earlier, larger variant left is not this one's peak
         rss_reason = reset_peak_rss()
         measured: Measured | None = None
         try:

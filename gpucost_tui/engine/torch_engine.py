@@ -27,7 +27,7 @@ from gpucost_tui.engine.contract import (
 from gpucost_tui.engine.devices import Accelerator, resolve
 from gpucost_tui.engine.memory import DeviceMeter
 from gpucost_tui.engine.reading import forget_cached, opened, selected
-from gpucost_tui.engine.settings import apply, prepare_environment, seed
+from gpucost_tui.engine.settings import apply, keep_freed_memory, prepare_environment, seed
 from gpucost_tui.environment.devices import Driver
 from gpucost_tui.errors import InputError
 from gpucost_tui.protocol.execution import Execution
@@ -52,6 +52,7 @@ class TorchEngine:
 
     def __init__(self, find_driver: Callable[[], Driver] = _default_driver) -> None:
         prepare_environment()
+        self._keeps_memory = keep_freed_memory()
         begun = time.perf_counter()
         import torch
         import transformers
@@ -75,6 +76,7 @@ class TorchEngine:
             **framework.describe(),
             "versions": framework.installed(),
             "import_s": self.import_s,
+            "allocator_keeps_freed_memory": self._keeps_memory,
             "cublas_workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
             "cpu_capability": self._torch.backends.cpu.get_cpu_capability(),
         }
