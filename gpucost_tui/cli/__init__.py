@@ -68,6 +68,10 @@ class LazyGroup(click.Group):
             from gpucost_tui.cli.app import open_folder
 
             return "DIR", open_folder, args
+        if args and args[0] not in WORDS and args[0].lower().endswith((".csv", ".parquet")):
+            from gpucost_tui.cli.app import open_table
+
+            return "TABLE", open_table, args
         if args and args[0] not in WORDS:
             import difflib
 
@@ -90,7 +94,7 @@ def group(ctx: click.Context, debug: bool) -> int | None:
     the deadline, and commits the least budget?
 
     Without a word it opens the app on this terminal, with a folder (`gpucost DIR`) the campaign in
-    it."""
+    it, with a raw table (`gpucost TABLE.csv`) its attempts."""
     ctx.obj = {"debug": debug}
     if ctx.invoked_subcommand is None:
         from gpucost_tui.cli.app import on_a_terminal, open_here

@@ -1,4 +1,4 @@
-"""``gpucost`` and ``gpucost DIR``: open the app on this terminal."""
+"""``gpucost``, ``gpucost DIR`` and ``gpucost TABLE``: open the app on this terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gpucost_tui.errors import EnvironmentLacks
+from gpucost_tui.errors import EnvironmentLacks, InputError
 from gpucost_tui.text import clean
 
 
@@ -31,6 +31,23 @@ def open_folder(folder: str) -> int:
     if (path / "protocol.toml").is_file() or (path / "manifest.json").is_file():
         return run_app(path)
     return run_app(here=path)
+
+
+@click.command("TABLE")
+@click.argument("table", type=click.Path())
+def open_table(table: str) -> int:
+    """Open a raw table (.csv, .parquet) in Attempts."""
+    path = Path(table)
+    if not path.is_file():
+        raise InputError("there is no such file", where=clean(table), fix="Check the path")
+    if not on_a_terminal():
+        raise EnvironmentLacks(
+            "the app needs a terminal",
+            fix=f"`gpucost attempts {clean(table)}` shows the table without one",
+        )
+    from gpucost_tui.tui.app import run_app
+
+    return run_app(table=path)
 
 
 def open_here() -> int:

@@ -33,6 +33,7 @@ class GpucostApp(App[int]):
     Args:
         folder: A campaign to open, or a folder whose campaigns Home lists.
         here: The folder whose campaigns Home lists; default: the current one.
+        table: A raw table file to open in Attempts.
     """
 
     TITLE = "gpucost"
@@ -55,12 +56,15 @@ class GpucostApp(App[int]):
 
     snapshot: var[Snapshot] = var(Snapshot(), init=False)
 
-    def __init__(self, folder: Path | None = None, *, here: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path | None = None, *, here: Path | None = None, table: Path | None = None
+    ) -> None:
         super().__init__()
         self.here = here or Path()
         self.remembered: Remembered = recall()
         self.context = CampaignContext(self)
         self._first = folder
+        self.table_asked_for = table  # taken by Attempts when it comes to the front
         self._said_forgetful = False
         if self.remembered.theme in self.available_themes:
             self.theme = self.remembered.theme
@@ -79,7 +83,9 @@ class GpucostApp(App[int]):
     def _start(self) -> None:
         """Open what was asked for; Home has been painted by now."""
         self.context.start()
-        if self._first is not None:
+        if self.table_asked_for is not None:
+            self.action_place("attempts")
+        elif self._first is not None:
             self.open_campaign(self._first, place=self.remembered.place_of(self._first) or "review")
         elif self.remembered.recent:
             folder, place = self.remembered.recent[0]
@@ -198,12 +204,14 @@ class GpucostApp(App[int]):
         self.context.close()
 
 
-def run_app(folder: Path | None = None, *, here: Path | None = None) -> int:
+def run_app(
+    folder: Path | None = None, *, here: Path | None = None, table: Path | None = None
+) -> int:
     """Open the app on this terminal, and return its exit status.
 
     What was going on is said below it: a run goes on without the app.
     """
-    app = GpucostApp(folder, here=here)
+    app = GpucostApp(folder, here=here, table=table)
     app.run()
     status = app.return_code or 0
     words = farewell(app.snapshot)
