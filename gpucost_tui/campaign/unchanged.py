@@ -96,7 +96,7 @@ def _steps(
 def _protocol_unchanged(campaign: Campaign, manifest: Manifest) -> None:
     if not campaign.protocol_file.exists():
         return  # the manifest has it all; the editable file is for people
-    with _as_difference("protocol.toml", "the protocol"):
+    with _as_difference(Path("protocol.toml"), "protocol.toml", "the protocol"):
         _, protocol = campaign.draft()
         if not same_protocol(protocol, manifest.json["protocol"]):
             raise _differs("protocol.toml", "the protocol")
@@ -113,7 +113,7 @@ def corpus_unchanged(path: Path, sealed: dict[str, Any]) -> None:
         Differs: Names what differs.
     """
     where = f"corpus/{path.name}"
-    with _as_difference(where, "the corpus"):
+    with _as_difference(path, where, "the corpus"):
         print_ = Fingerprint()
         for entry in read_entries([path]):
             print_.update(entry.id, entry.text)
@@ -152,7 +152,7 @@ def reference_unchanged(path: Path, sealed: dict[str, Any]) -> None:
     if expected is None:
         return  # the reference is a variant
     where = f"reference/{path.name}"
-    with _as_difference(where, "the reference"):
+    with _as_difference(path, where, "the reference"):
         answers = answers_frame(read_answers([path]))
     if answers_fingerprint(answers.select("id", "answer").iter_rows()) != expected:
         raise _differs(where, "the reference")
@@ -162,7 +162,7 @@ def _tuning_unchanged(campaign: Campaign, manifest: Manifest) -> None:
     expected = manifest.json["tuning"].get("sha256")
     if expected is None or not campaign.tuning_file.exists():
         return  # the overlap was checked at the seal; nothing later reads this file
-    with _as_difference("tuning/tuning.jsonl", "the tuning data"):
+    with _as_difference(campaign.tuning_file, "tuning/tuning.jsonl", "the tuning data"):
         if tuning_facts(campaign.tuning_file)["sha256"] != expected:
             raise _differs("tuning/tuning.jsonl", "the tuning data")
 
@@ -251,12 +251,14 @@ def _seen(campaign: Campaign, manifest: Manifest, folder: Path) -> Seen | None:
 
 
 @contextlib.contextmanager
-def _as_difference(where: str, what: str) -> Iterator[None]:
+def _as_difference(path: Path, where: str, what: str) -> Iterator[None]:
     """A sealed file that can't be read as one any more differs from what was sealed."""
     try:
         yield
     except InputError as error:
-        raise _differs(error.where or where, what, error.what) from None
+        # The line, without the path of this machine before it.
+        within = (error.where or "").partition(clean(path))[2]
+        raise _differs(where + within, what, error.what) from None
 
 
 def _differs(where: str, what: str, why: str | None = None) -> Differs:

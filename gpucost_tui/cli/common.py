@@ -18,7 +18,7 @@ def print_json(value: Any) -> None:
 
 
 def typed(folder: str) -> str:
-    """Return a folder's name as it can be typed into a shell, for the line about what comes next."""
+    """Return a folder's name as it can be typed into a shell, for the line about what is next."""
     import shlex
 
     from gpucost_tui.text import clean

@@ -23,7 +23,9 @@ import click
 @click.option(
     "--id-column", default="id", show_default=True, help="In corpus, tuning and reference files."
 )
-@click.option("--text-column", default="text", show_default=True, help="In corpus and tuning files.")
+@click.option(
+    "--text-column", default="text", show_default=True, help="In corpus and tuning files."
+)
 @click.option("--answer-column", default="answer", show_default=True, help="In --reference files.")
 @click.option("--right-of-use", metavar="TEXT", help="Why these texts may be processed here (R5).")
 @click.option(

@@ -49,7 +49,9 @@ def run(
 
     campaign = Campaign.open(folder)
     if model is not None:
-        _place_model(campaign, model)
+        from gpucost_tui.campaign.unchanged import place_model
+
+        place_model(campaign, model)
     options = Options(
         more_rounds=more_rounds or 0,
         repeat=repeat,
@@ -90,24 +92,6 @@ def leave(end: RunEnd, wishes: Wishes) -> None:
     """Leave with the status of a run that a signal cut short (130, 143); return after any other."""
     if end.cut_short and (wishes.interrupted or wishes.signalled):
         sys.exit(143 if wishes.interrupted else 130)
-
-
-def _place_model(campaign: Campaign, model: str) -> None:
-    import json
-    from pathlib import Path
-
-    from gpucost_tui.errors import EnvironmentLacks
-    from gpucost_tui.files import write_atomic
-    from gpucost_tui.text import clean
-
-    place = Path(model)
-    if not place.is_dir():
-        raise EnvironmentLacks(
-            f"there is no folder '{clean(model, limit=200)}'", fix="Name another"
-        )
-    sources = campaign.sources()
-    sources["model"] = {"folder": str(place.resolve()), "download_s": None}
-    write_atomic(campaign.sources_file, json.dumps(sources, indent=1).encode() + b"\n")
 
 
 def _resumed(campaign: Campaign, options: Options) -> bool:
