@@ -22,6 +22,9 @@ from gpucost_tui.text import clean, count, listed, money
 
 UNKNOWN = "hardware not known yet"
 _CPU = "CPU"
+_UNMEASURED = (
+    ": a phase that a task takes as measured was not measured (`gpucost export` measures its own)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +138,11 @@ def rental_of(
     own_s = max(known) if known and len(known) == len(needs) else None
     basis: Basis = "measured" if all(n.basis == "measured" for n in needs) else "assumed"
     if own_s is None:
-        tasks = dict.fromkeys(task for n in needs for task in n.unknown)
-        told = ", ".join(clean(task, limit=60) for task in tasks) or "no task of it is sealed"
-        found.append(("window", f"the window is not known ({told})"))
+        tasks = list(dict.fromkeys(task for n in needs for task in n.unknown))
+        told = listed(tasks) or "no task of it is sealed"
+        found.append(("window", f"the window is not known ({told}){_open(one)}"))
     elif basis == "assumed":
-        found.append(("window", _assumed(one)))
+        found.append(("window", f"the window is only assumed{_open(one) or _UNMEASURED}"))
     window_s = None if own_s is None else own_s + earlier_s
     act = one.hardware.commitment
     if act is None:
@@ -155,14 +158,9 @@ def rental_of(
     return Rental((own,), window_s, basis, tuple(found), tuple(inherited))
 
 
-def _assumed(one: Configuration) -> str:
-    open_slots = sum(len(m.state.open_slots(m.protocol)) for m in one.members)
-    if open_slots:
-        return f"the window is only assumed: {count(open_slots, 'slot')} still open"
-    return (
-        "the window is only assumed: a phase that a task takes as measured was never measured "
-        "(`gpucost export` measures the export)"
-    )
+def _open(one: Configuration) -> str:
+    slots = sum(len(m.state.open_slots(m.protocol)) for m in one.members)
+    return f": {count(slots, 'slot is', 'slots are')} still open" if slots else ""
 
 
 def rental_notes(member: Member) -> Iterator[str]:

@@ -19,10 +19,11 @@ exported               seconds
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gpucost_tui.pricing.amounts import exact
@@ -31,6 +32,9 @@ from gpucost_tui.text import count, money
 if TYPE_CHECKING:
     from gpucost_tui.campaign.fold import State
     from gpucost_tui.campaign.journal import Event
+
+#: An amount as it is written: the greatest price × the most lots has 13 digits.
+_DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,20})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +225,9 @@ def _whole(value: Any) -> int:
 
 
 def _amount(text: Any) -> Decimal:
-    try:
-        amount = Decimal(text) if isinstance(text, str) else None
-    except InvalidOperation:
-        amount = None
-    if amount is None or not amount.is_finite() or amount < 0:
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
         raise ValueError("no amount")
-    return amount
+    return Decimal(text)
 
 
 def _iso(moment: datetime | None) -> str | None:

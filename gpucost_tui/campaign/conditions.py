@@ -16,6 +16,7 @@ import ast
 import functools
 import math
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -76,7 +77,9 @@ def parse(text: str) -> Condition:
         ValueError: In a sentence without its final stop: what is not understood.
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd escapes in text: Python's, not ours
+            tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError("this is no condition") from None
     expression, kind = _term(tree.body)

@@ -6,6 +6,7 @@ import time
 from datetime import datetime
 from typing import Any
 
+from gpucost_tui.campaign.acts import committed_so_far
 from gpucost_tui.campaign.fold import State, fold
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.lock import Holder, holder
@@ -86,7 +87,7 @@ def _answer(
         "lost": state.running and not at_work,
         "set_aside": len(state.set_aside),
         "clock": state.clock,
-        "committed_usd": None,  # what it costs by now: no event of the journal commits anything yet
+        **committed_so_far(state),
         "manifest": state.manifest,
     }
 

@@ -50,6 +50,11 @@ def lines(folder: str, now: dict[str, Any]) -> list[str]:
             f"{now['phase'] or 'starting'}, {now['finished_entries']:,} of "
             f"{now['expected_ids']:,} entries, {seconds(now['elapsed_s'])}"
         )
+    if now["committed_usd"] is not None:
+        packs = clean("; ".join(now["packs"]), limit=200)
+        out.append(f"Committed by now: {now['committed_usd']} USD ({packs})")
+    if now["spent_usd"] is not None:
+        out.append(f"Other spending: {now['spent_usd']} USD")
     out += _told(now)
     out.append(f"Next: {next_step(shown, now['state'])}")
     return out
