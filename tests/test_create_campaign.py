@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from campaign_parts import RIGHT, TEMPLATE, edited, made, rows, write_jsonl
+import tomlkit
+from campaign_parts import RIGHT, TEMPLATE, edited, made, rows, template, write_jsonl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.seal import seal
-from gpucost_tui.campaign.settings import parse_setting, put
+from gpucost_tui.campaign.settings import Document, parse_setting
 from gpucost_tui.campaign.survey import survey
 from gpucost_tui.corpus.read import read_entries, read_tuning
 from gpucost_tui.demo import generate
@@ -35,6 +38,8 @@ from gpucost_tui.errors import (
     Refused,
     WrongUse,
 )
+from gpucost_tui.protocol.lines import split_key
+from gpucost_tui.protocol.load import Source
 
 TUNING = [{"id": "t1", "text": "a text of its own"}, {"text": "and another one"}]
 TWO = '[[deliverables]]\nname = "letters"\n\n[[deliverables]]\nname = "mails"\n'
@@ -107,13 +112,9 @@ def test_the_current_folder(tmp_path: Path, source: Path, monkeypatch: pytest.Mo
     ["with space", "ünï✓", "quo'te\"s", "-dash", "new\nline", "[glob]*?", "\x1b[2J", "n" * 250],
 )
 def test_hostile_names(tmp_path: Path, name: str) -> None:
-    campaign = made(tmp_path / "x", settings=())
-    shutil.move(campaign.folder, tmp_path / name)
-    source = tmp_path / (name[:200] + ".jsonl")
-    shutil.copy(tmp_path / "x-corpus.jsonl", source)
-    (tmp_path / name / "protocol.toml").unlink()
-    shutil.rmtree(tmp_path / name)
-    campaign = create(tmp_path / name, Inputs(TEMPLATE, [str(source)], "demo", settings=[RIGHT]))
+    source = write_jsonl(tmp_path / (name[:200] + ".jsonl"), rows())
+    given_ = Inputs(TEMPLATE, [str(source)], "demo", settings=[RIGHT])
+    campaign = create(tmp_path / name, given_)
     assert not survey(campaign).blocking
     manifest, _ = seal(campaign)
     assert manifest.sha256 == Campaign.open(tmp_path / name).manifest.sha256
@@ -270,16 +271,103 @@ def test_settings_that_need_each_other(tmp_path: Path, source: Path) -> None:
     assert campaign.corpus_file("letters").is_file()
 
 
-@settings(max_examples=60, deadline=None)
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{json.dumps(k)} = {_inline(v)}" for k, v in value.items())
+        return f"{{ {pairs} }}"
+    if isinstance(value, list):
+        return "[\n" + "".join(f"  {_inline(item)},\n" for item in value) + "]"
+    return json.dumps(value)
+
+
+def _dotted(value: dict[str, Any], before: str = "") -> str:
+    lines = ""
+    for key, item in value.items():
+        if isinstance(item, dict):
+            lines += _dotted(item, f"{before}{key}.")
+        else:
+            lines += f"{before}{key} = {_inline(item)}\n"
+    return lines
+
+
+@pytest.mark.parametrize("style", ["inline", "dotted", "plain"])
+def test_any_style_of_toml_can_be_changed(tmp_path: Path, source: Path, style: str) -> None:
+    tables = tomllib.loads(template())
+    text = {
+        "inline": "".join(f"{key} = {_inline(value)}\n" for key, value in tables.items()),
+        "dotted": _dotted(tables),
+        "plain": tomlkit.dumps(tables),
+    }[style]
+    assert tomllib.loads(text) == tables
+    (tmp_path / "mine.toml").write_text(text, "utf-8")
+    tuning = write_jsonl(tmp_path / "tuning.jsonl", TUNING)
+    answers = write_jsonl(
+        tmp_path / "a.jsonl", [{"id": r["id"], "answer": r["label"]} for r in rows()]
+    )
+    changes = [
+        RIGHT,
+        ("variants.batch-4.grouping", "none"),
+        ("deliverables.0.description", "Letters of a year."),
+        ("window.tasks.2.hours", 3),
+        ("corpus.source_distribution", {"praise": 0.5, "defect": 0.5}),
+    ]
+    hashes = []
+    for name in (TEMPLATE, str(tmp_path / "mine.toml")):
+        campaign = create(
+            tmp_path / f"c{len(hashes)}",
+            Inputs(
+                name,
+                [str(source)],
+                "demo",
+                [str(tuning)],
+                [str(answers)],
+                settings=changes,
+            ),
+        )
+        hashes.append(seal(campaign)[0].sha256)
+        child = create(tmp_path / f"child{len(hashes)}", Inputs(None, parent=campaign.folder))
+        assert child.draft()[1].parent is not None
+    assert hashes[0] == hashes[1]
+
+
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=20))
 def test_no_setting_is_too_strange(key: str, value: str) -> None:
-    import tomlkit
-
-    document = tomlkit.parse('a = 1\n[b]\nc = "x"\n[[d]]\ne = 2\n')
+    document = Document(Source('a = 1\n[b]\nc = "x"\n[[d]]\ne = 2\n', "x.toml"))
     try:
-        put(document, *parse_setting(f"{key}={value}"))
+        document.put(*parse_setting(f"{key}={value}"))
     except WrongUse as error:
         assert "\n" not in str(error)
+    assert tomllib.loads(document.text()) == document.values
+
+
+_KEYS = st.sampled_from(
+    ["a", "b", "b.c", "b.new.deep", "d.0.e", "d.0.f", "f.g.h", "f.g.new", "f.i", "top.x", '"q r".s']
+)
+_NEW = st.sampled_from([1, "x", True, [1, 2], {"k": 1}, {"k": {"l": "m"}}, [{"k": 1}], {}, []])
+_STYLES = st.sampled_from(
+    [
+        'a = 1\n[b]\nc = "x"\n[[d]]\ne = 2\n[f.g]\nh = 1\n[f]\ni = 2\n',
+        'a = 1\nb.c = "x"\nd = [{ e = 2 }]\nf.g.h = 1\nf.i = 2\nb.z = 3\n',
+        'a = 1\nb = { c = "x" }\nd = [\n { e = 2 },\n]\n[f.g]\nh = 1 # why\n[b2]\n[f.z]\ny = 1\n',
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_STYLES, st.lists(st.tuples(_KEYS, _NEW), max_size=4))
+def test_a_change_says_what_it_should_in_any_style(
+    text: str, changes: list[tuple[str, Any]]
+) -> None:
+    document = Document(Source(text, "x.toml"))
+    for dotted, value in changes:
+        with suppress(WrongUse):
+            document.put(dotted, copy.deepcopy(value))
+            path, node = split_key(dotted), document.values
+            for part in path:
+                node = node[int(part)] if isinstance(node, list) else node[part]
+            assert node == value
+    assert tomllib.loads(document.text()) == document.values
 
 
 @pytest.mark.parametrize("text", ["", "=", "=1", "key", " =1"])
@@ -293,8 +381,6 @@ def test_what_is_no_setting(text: str) -> None:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
-    from campaign_parts import template
-
     path = tmp_path / "two.toml"
     path.write_text(template().replace('[[deliverables]]\nname = "corpus"\n', TWO), "utf-8")
     return path

@@ -58,7 +58,10 @@ _MISTAKES = [
     ("seeds = [0]", "seeds = [1, -1]", "[reproduction] seeds.1", "at least 0", "found -1"),
     ("[variants.batch-8]", '[variants."a/b"]', "variants", "a name of letters", "'a/b'"),
     ('name = "corpus"', 'name = "../up"', "[deliverables.0] name", "a name of letters", ""),
-    ("format = 1", "format = 2", "format", "1 is expected", "found 2"),
+    ("format = 1", "format = 2", "format", "at most 1 is", "found 2"),
+    ("format = 1", "format = true", "format", "a whole number", "found true"),
+    ("format = 1", "format = 1.0", "format", "a whole number", "found 1.0"),
+    ('[reference]\n', "[reference]\ndescription = ' '\n", "[reference] desc", "not blank", ""),
     # what belongs together
     ("threshold = 0.85", "threshold = 0.85\ntolerance = 0.01", "[quality]", "go together", ""),
     ('kind = "answers"', 'kind = "variant"', "[reference]", "'variant' is named", ""),

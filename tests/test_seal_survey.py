@@ -12,10 +12,12 @@ from campaign_parts import blocking, edited, made, only, rows, write_jsonl
 from test_seal_manifest import MODEL
 
 from gpucost_tui.campaign.check import check
+from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.describe import facts
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.seal import seal
 from gpucost_tui.campaign.survey import survey
+from gpucost_tui.campaign.unchanged import ensure_unchanged
 from gpucost_tui.errors import Refused
 from gpucost_tui.protocol.problem import Problem
 
@@ -236,6 +238,46 @@ def test_a_model_that_is_damaged(tmp_path: Path) -> None:
     assert "[model] source" in problem.where and "model.safetensors" in problem.where
     shutil.rmtree(model)
     assert "no such folder" in only(blocking(campaign)).what
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of a hub that is out of reach, with one model under one commit."""
+    repository = tmp_path / "hub" / "models--acme--tiny"
+    shutil.copytree(MODEL, repository / "snapshots" / COMMIT)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return repository
+
+
+def test_a_model_of_a_hub_is_sealed_at_a_commit(tmp_path: Path, cached: Path) -> None:
+    campaign = made(tmp_path / "c", model="acme/tiny")
+    pinned = f"acme/tiny@{COMMIT}"
+    assert campaign.draft()[1].model.source == pinned
+    for loose in ("acme/tiny", "acme/tiny@main"):
+        edited(campaign, f'source = "{pinned}"', f'source = "{loose}"')
+        problem = only(blocking(campaign))
+        assert "revision is not fixed" in problem.what and pinned in problem.fix
+        edited(campaign, f'source = "{loose}"', f'source = "{pinned}"')
+    manifest, _ = seal(campaign)
+    model = manifest.json["model"]
+    assert (model["name"], model["revision"]) == ("acme/tiny", COMMIT)
+    assert manifest.json["protocol"]["model"]["source"] == pinned
+    campaign.sources_file.unlink()  # on another machine, with a cache of its own
+    ensure_unchanged(Campaign.open(campaign.folder))
+    assert campaign.sources()["model"]["folder"] == str(cached / "snapshots" / COMMIT)
+    child = create(tmp_path / "child", Inputs(None, parent=campaign.folder))
+    assert child.draft()[1].model.source == pinned
+    edited(campaign, f'source = "{pinned}"', f'source = "acme/tiny@{"0" * 40}"')
+    assert "the protocol is not what was sealed" in only(check(campaign).blocking).what
+    shutil.rmtree(cached)
+    campaign.sources_file.unlink()
+    assert any("cache" in p.what for p in check(campaign).blocking)
 
 
 def test_a_gpu_that_is_not_here_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.parent import Parent
 from gpucost_tui.campaign.place import new_folder
-from gpucost_tui.campaign.settings import parse_setting, put
+from gpucost_tui.campaign.settings import Document, parse_setting
 from gpucost_tui.campaign.survey import default_name
 from gpucost_tui.corpus.answers import read_answers
 from gpucost_tui.corpus.read import read_entries, read_tuning
@@ -78,8 +75,10 @@ class _Filling:
         self.campaign = campaign
         self.inputs = inputs
         self.parent = Parent(inputs.parent) if inputs.parent else None
-        self.document: Any = None
-        self.protocol: Protocol = self._read()
+        source = self._source()
+        parse(source)  # a mistake in the file is located in the file
+        self.document = Document(source)
+        self.protocol: Protocol = self._changed()
 
     def fill(self) -> None:
         sources: dict[str, Any] = {}
@@ -94,40 +93,31 @@ class _Filling:
         self._write()
         self.campaign.sources_file.write_text(json.dumps(sources, indent=1) + "\n", "ascii")
 
-    def _read(self) -> Protocol:
+    def _source(self) -> Source:
         if self.inputs.protocol is not None:
-            source = read_source(find(self.inputs.protocol))
-        elif self.parent is not None:
-            source = self.parent.source()
-        else:
-            names = "a template's name or a TOML file, or make a child with --from"
-            raise WrongUse("no protocol is named", fix=f"Add --protocol with {names}")
-        protocol = parse(source)
-        try:
-            self.document = tomlkit.parse(source.text)
-        except TOMLKitError as error:  # stricter than tomllib in places
-            raise InputError(
-                f"this is not TOML: {clean(error, limit=200)}",
-                where=source.name,
-                fix="Correct it",
-            ) from None
+            return read_source(find(self.inputs.protocol))
         if self.parent is not None:
-            self.document["parent"] = self.parent.table()
+            return self.parent.source()
+        raise WrongUse(
+            "no protocol is named",
+            fix="Add --protocol with a template's name or a TOML file, or make a child with --from",
+        )
+
+    def _changed(self) -> Protocol:
+        if self.parent is not None:
+            self.document.put("parent", self.parent.table())
         for dotted, value in self.inputs.settings:
-            put(self.document, dotted, value)
-        if self.parent is None and not self.inputs.settings:
-            return protocol
+            self.document.put(dotted, value)
         # Nobody has a file with these lines: the campaign is not made yet.
-        changed = Source(tomlkit.dumps(self.document), "the protocol with --set", lines=False)
-        return parse(changed)
+        return parse(Source(self.document.text(), "the protocol with --set", lines=False))
 
     def _write(self) -> None:
         try:
-            self.campaign.protocol_file.write_text(tomlkit.dumps(self.document), "utf-8")
+            self.campaign.protocol_file.write_text(self.document.text(), "utf-8")
         except UnicodeEncodeError:
             raise InputError(
                 "a name in the protocol is not UTF-8",
-                where=clean(self.document["model"]["source"], limit=200),
+                where=clean(self.document.values["model"]["source"], limit=200),
                 fix="Rename the model's folder",
             ) from None
         parse(read_source(self.campaign.protocol_file))
@@ -159,10 +149,10 @@ class _Filling:
             "folder": str(found.folder.resolve()),
             "demo": "demo",
         }[found.kind]
-        put(self.document, "model.source", pinned)
+        self.document.put("model.source", pinned)
         if table.name is None or self._name_is_stale(taken_over):
             name = default_name(found, model_facts.read(found.folder))
-            put(self.document, "model.name", name)
+            self.document.put("model.name", name)
         return found
 
     def _name_is_stale(self, taken_over: bool) -> bool:
@@ -245,8 +235,8 @@ class _Filling:
             for row in rows:
                 named = {} if row.id is None else {"id": row.id}
                 stream.write(canonical_json({**named, "text": row.text}) + b"\n")
-        put(self.document, "tuning.declared", "files")
-        self.document["tuning"].pop("statement", None)
+        self.document.put("tuning.declared", "files")
+        self.document.drop("tuning", "statement")
 
     def _references(self) -> None:
         given = self._by_deliverable(self.inputs.reference, "reference")
@@ -264,7 +254,7 @@ class _Filling:
             elif self.parent is not None and reference.column is None:
                 self.parent.reference(name, target)
         if given:
-            self.document["reference"].pop("column", None)
+            self.document.drop("reference", "column")
 
     def _answers(self, target: Path, files: list[str]) -> None:
         pairs = read_answers(

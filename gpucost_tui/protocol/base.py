@@ -42,13 +42,14 @@ def _amount(value: Any) -> Decimal:
 #: Patterns of names, which :mod:`gpucost_tui.protocol.words` puts into words.
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 WORD = r"^[^\x00-\x1f]+$"
+PROSE = r"\S"
 
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 #: A name or a short answer on one line.
 Word = Annotated[str, Field(strict=True, min_length=1, max_length=200, pattern=WORD)]
 #: Prose: may have several lines.
-Prose = Annotated[str, Field(strict=True, min_length=1, max_length=20_000)]
+Prose = Annotated[str, Field(strict=True, min_length=1, max_length=20_000, pattern=PROSE)]
 #: A name that becomes part of a file name.
 Slug = Annotated[str, Field(strict=True, min_length=1, max_length=64, pattern=SLUG)]
 Usd = Annotated[Decimal, BeforeValidator(_amount), PlainSerializer(money, return_type=str)]

@@ -271,7 +271,7 @@ class Parent(Frozen):
 class Protocol(Frozen):
     """A whole protocol. :mod:`gpucost_tui.protocol.load` reads one from a file."""
 
-    format: Literal[1]
+    format: Annotated[int, Field(strict=True, ge=FORMAT, le=FORMAT)]
     name: Word
     task: dict[str, Any] = Field(description="'name' and the options of that task")
     decision: Decision

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from gpucost_tui.protocol.base import SLUG, WORD
+from gpucost_tui.protocol.base import PROSE, SLUG, WORD
 from gpucost_tui.protocol.execution import DEVICE
 from gpucost_tui.protocol.model import SHA256, Protocol
 from gpucost_tui.text import clean
@@ -33,6 +33,7 @@ _LIMITS = {
 }
 _PATTERNS = {
     SLUG: "a name of letters, digits, '.', '_' and '-' is expected, a letter or digit first",
+    PROSE: "text that is not blank is expected",
     WORD: "text on one line is expected",
     DEVICE: "auto, cpu, cuda or cuda:N is expected",
     SHA256: "64 hexadecimal digits are expected",
