@@ -16,10 +16,12 @@ from test_analysis_decide import GOLDEN, toml_of
 from gpucost_tui.campaign.acts import committed_so_far
 from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.gpu_names import HOST_NAMES
 from gpucost_tui.campaign.journal import Journal
 from gpucost_tui.campaign.runner import Options
 from gpucost_tui.campaign.seal import seal
-from gpucost_tui.errors import Differs, NotACampaign, Refused, WrongUse
+from gpucost_tui.errors import Differs, EnvironmentLacks, NotACampaign, Refused, WrongUse
+from gpucost_tui.pricing import catalogue
 
 COMMIT = ("--gpu", "rtx-4090", "--days", "7")
 
@@ -123,7 +125,7 @@ def test_a_commitment_decides_at_a_frozen_price(made: Path, tmp_path: Path) -> N
     assert row["window_hours"] == pytest.approx(0.75 + 0.01 + passes / 3600, abs=0.01)
     text = told("decide", made)
     assert "Decided: batch-8 on 1 lot of rtx-4090." in text
-    assert "110.00 USD a lot, catalogue of 2026-09-24" in text
+    assert "110.00 USD a lot, iteragpu, catalogue of 2026-09-24" in text
     # Whatever a catalogue says later, the commitment keeps its price.
     frozen = next((made / "prices").glob("*.json"))
     frozen.write_bytes(frozen.read_bytes().replace(b"110.00", b"100.00"))
@@ -386,3 +388,75 @@ def test_a_line_written_by_hand_is_no_commitment(made: Path) -> None:
         assert isinstance(refused("decide", copy), Differs), change
     Journal(made).append("committed", {**last, "usd": "90.00"})
     assert "its frozen price says 110.00" in str(refused("decide", made))
+
+
+def test_a_commitment_that_fails_leaves_nothing(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise EnvironmentLacks("the journal can't be written")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", full)
+        assert isinstance(refused("commit", made, *COMMIT), EnvironmentLacks)
+    assert list((made / "prices").iterdir()) == []
+    assert document("decide", made, status=1)["outcome"] == "undecided"
+
+
+def test_a_gpu_that_no_table_names_is_named_by_the_user(made: Path, tmp_path: Path) -> None:
+    head = "provider,gpu,gpus_per_lot,days,usd_per_lot,catalogue_date,missing_reason\n"
+    mine = tmp_path / "mine.csv"
+    rows = (
+        "mine,rig-x,1,7,50.00,2026-11-01,",
+        "mine,rtx-4090,1,7,60.00,2026-11-01,",
+        "other,rtx-4090,1,7,70.00,2026-11-01,",
+        "other,rtx-4090,8,7,500.00,2026-11-01,",
+    )
+    mine.write_text(head + "\n".join(rows) + "\n")
+    use = ("--days", "7", "--catalogue", mine)
+    error = refused("commit", made, "--gpu", "rig-x", *use)
+    assert "--host-gpu" in str(error)
+    error = refused("commit", made, "--gpu", "rig-x", *use, "--host-gpu", "NVIDIA GeForce RTX 4080")
+    assert RTX in str(error)
+    error = refused("commit", made, "--gpu", "rtx-4090", *use)
+    assert "several packs fit" in str(error)
+    error = refused("commit", made, "--gpu", "rtx-4090", *use, "--provider", "other")
+    assert "several packs fit" in str(error)
+    wrong = ("--provider", "mine", "--gpus-per-lot", "4")
+    assert refused("commit", made, "--gpu", "rtx-4090", *use, *wrong).exit_status == 1
+    done = document("commit", made, "--gpu", "rig-x", *use, "--host-gpu", RTX)
+    assert (done["host_gpu"], done["committed_usd"]) == (RTX, "50.00")
+    mine.unlink()  # the price is frozen
+    assert document("decide", made)["configuration"] == "batch-8 on 1 lot of rig-x"
+
+
+def test_every_gpu_of_the_catalogue_has_its_names() -> None:
+    known = {row.gpu for file in catalogue.built_in() for row in file.rows}
+    assert known <= set(HOST_NAMES)
+    names = [name for ids in HOST_NAMES.values() for name in ids]
+    shared = {name for name in names if names.count(name) > 1}
+    # Only the id that leaves the form open shares its names with those that say it.
+    assert shared == set(HOST_NAMES["a100-40gb"])
+
+
+def test_every_differing_stack_entry_is_named() -> None:
+    from gpucost_tui.analysis.stack import stack_differences, stack_notes
+    from gpucost_tui.environment.host import host_record
+    from gpucost_tui.environment.recorded import RecordedDriver
+
+    record = host_record(driver=RecordedDriver({"vendor": "nvidia", "devices": []}))
+    other = json.loads(json.dumps(record))
+    other["software"]["torch"] = "1.0 \x1b[31m"
+    other["driver"]["driver"] = "570"
+    other["os"]["kernel"] = "9"
+    other["settings"]["CUDA_VISIBLE_DEVICES"] = "1"
+    other["memory"]["total_bytes"] = 1
+    other["machine"] = "another"
+    found = stack_differences({"a": record, "b": other})
+    entries = {one.entry for one in found}
+    assert entries == {"software.torch", "driver.driver", "os.kernel",
+                       "settings.CUDA_VISIBLE_DEVICES"}  # fmt: skip
+    notes = stack_notes({"a": record, "b": other, "c": None})
+    assert "\x1b" not in " ".join(notes)
+    assert "c is not here" in notes[0]
+    assert stack_differences({"a": record, "b": dict(record)}) == []

@@ -13,8 +13,8 @@ from typing import Any
 from gpucost_tui.text import clean, listed
 
 WHOLE = (
-    "The hosts differ in more than one thing may show: what is concluded between them is about "
-    "whole configurations, not about any single entry (R9)."
+    "The hosts differ in the entries below: what is concluded between them is about whole "
+    "configurations, and no single entry is shown to be the cause (R9)."
 )
 #: Tables of a host record that belong to its stack.
 _TABLES = ("os", "cpu", "memory", "driver", "software", "torch_build", "program")

@@ -7,7 +7,8 @@ stay in the journal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -79,11 +80,11 @@ def commit(
             fix="A commitment stays spent. With the same pack, --rented-from and the others add "
             "the real rental; --correct replaces one that was recorded by mistake",
         )
+    prices: str | None
     if before is not None and same and not correct:
         row, prices = priced_row(campaign.folder, before), before.prices
     else:
-        row = _cell(catalogue, gpu, pack)
-        prices = freeze(campaign.folder / "prices", catalogue, [row]).sha256
+        row, prices = _cell(catalogue, gpu, pack), None
     priced = quote(row, pack.lots)
     data = {
         "gpu": gpu,
@@ -94,11 +95,27 @@ def commit(
         "lots": priced.lots,
         "gpus": priced.gpus,
         "usd": f"{priced.committed_usd:f}",
-        "prices": prices,
         "rental": None if rental is None else _rental_json(rental),
     }
-    Journal(campaign.folder).append("committed", data)
+    with _frozen(campaign.folder / "prices", catalogue, row, prices) as name:
+        Journal(campaign.folder).append("committed", {**data, "prices": name})
     return fold(campaign.events()).acts.commitments[gpu]
+
+
+@contextmanager
+def _frozen(folder: Path, catalogue: Catalogue, row: PackPrice, known: str | None) -> Iterator[str]:
+    """Freeze a price and give its name; where the act fails, no new price stays behind."""
+    if known is not None:
+        yield known
+        return
+    before = set(folder.glob("*.json"))
+    name = freeze(folder, catalogue, [row]).sha256
+    try:
+        yield name
+    except BaseException:
+        for path in set(folder.glob(f"{name}.json")) - before:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def priced_row(folder: Path, commitment: Committed) -> PackPrice:

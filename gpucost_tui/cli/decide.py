@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -123,20 +124,32 @@ def _campaigns(
 def _show(decision: Decision, document: dict[str, Any]) -> None:
     from gpucost_tui.analysis.render import decision_lines
     from gpucost_tui.cli.compare import terminal
-    from gpucost_tui.text import clean
 
     width, _ = terminal()
     click.echo("\n".join(decision_lines(decision, width=width)))
+    for sentence in dict.fromkeys(_paid(document)):
+        click.echo(_wrapped(sentence, width))
+
+
+def _paid(document: dict[str, Any]) -> Iterator[str]:
+    """Yield what each pack costs, once, and other spending (R37)."""
+    from gpucost_tui.text import clean, count
+
     for row in document["balance"]:
         pack = row["pack"]
         if pack is not None:
-            lots = "lot" if pack["lots"] == 1 else "lots"
-            click.echo(
-                f"{clean(row['configuration'], limit=80)}: {pack['lots']} {lots} of {pack['gpu']} "
-                f"for {pack['days']} days, {clean(pack['provider'])}, {pack['usd_per_lot']} USD a "
-                f"lot, catalogue of {pack['catalogue_date']}"
+            yield (
+                f"{count(pack['lots'], 'lot')} of {pack['gpu']} for {pack['days']} days: "
+                f"{pack['usd_per_lot']} USD a lot, {clean(pack['provider'])}, catalogue of "
+                f"{pack['catalogue_date']}."
             )
-        if row["other_spending"] is not None:
-            for spent in row["other_spending"]["rows"]:
-                said = f"other spending {spent['usd']} USD, {clean(spent['reason'], limit=200)}"
-                click.echo(f"{clean(row['configuration'], limit=80)}: {said}")
+    for row in document["balance"]:
+        for spent in (row["other_spending"] or {}).get("rows", ()):
+            said = f"other spending {spent['usd']} USD, {clean(spent['reason'], limit=200)}"
+            yield f"{clean(row['configuration'], limit=80)}: {said}."
+
+
+def _wrapped(sentence: str, width: int) -> str:
+    import textwrap
+
+    return textwrap.fill(sentence, width, break_on_hyphens=False)
