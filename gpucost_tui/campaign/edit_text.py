@@ -245,4 +245,4 @@ def _spelled(value: Any) -> str:
 
 
 def _key(name: str) -> str:
-    return SingleKey(name).as_string()
+    return str(SingleKey(name).as_string())

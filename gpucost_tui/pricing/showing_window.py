@@ -34,7 +34,7 @@ def window_lines(answer: WindowAnswer, *, gpu: str | None, with_hourly: bool) ->
         lots = f"{count(answer.lots, 'lot')} each"
         packs = f", {answer.periods} packs in sequence" if answer.periods > 1 else ""
         lines += ["", f"Candidates by committed price ({lots}{packs}):"]
-        lines += _table([_candidate_cells(item) for item in answer.candidates])
+        lines += candidate_lines(answer.candidates)
     elif answer.covering_in_sequence:
         lines += ["", "No pack that covers it has a price in the catalogue."]
     lines += _unpriced_lines(answer)
@@ -65,6 +65,11 @@ def _covering_lines(answer: WindowAnswer) -> list[str]:
     for way in answer.ways:
         lines += wrapped(way)
     return lines
+
+
+def candidate_lines(items: Sequence[Candidate]) -> list[str]:
+    """Return candidates as lines of a table, in the order given."""
+    return _table([_candidate_cells(item) for item in items])
 
 
 def _unpriced_lines(answer: WindowAnswer) -> list[str]:
