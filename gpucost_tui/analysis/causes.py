@@ -134,7 +134,7 @@ def _named(group: Durations) -> str:
     seed = None if group.seed is None else f"seed {group.seed}"
     host = None if group.host is None else f"on {group.host}"
     place = [part for part in (group.deliverable, seed, host) if part is not None]
-    return clean(f"{group.variant} ({', '.join(place)})" if place else group.variant, limit=80)
+    return clean(f"{group.variant} ({', '.join(place)})" if place else group.variant, limit=160)
 
 
 def _first_pass(group: Durations) -> Iterable[str]:

@@ -74,7 +74,9 @@ def stack_notes(records: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
 
 
 def _entries(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "gpus", _gpus(record.get("gpus"))
+    framework = record.get("framework")
+    framework = framework if isinstance(framework, Mapping) else {}
+    yield "gpus", _gpus(record.get("gpus") or framework.get("devices"))
     for name in ("product", "container"):
         yield name, _shown(record.get(name))
     for table in _TABLES:
@@ -82,12 +84,8 @@ def _entries(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     cuda = record.get("cuda")
     if isinstance(cuda, Mapping):
         yield "cuda.verdict", _shown(cuda.get("verdict"))
-    framework = record.get("framework")
-    if isinstance(framework, Mapping):
-        for name in ("cuda", "hip", "cudnn"):
-            yield f"framework.{name}", _shown(framework.get(name))
-        if not record.get("gpus"):
-            yield "framework.devices", _gpus(framework.get("devices"))
+    for name in ("cuda", "hip", "cudnn"):
+        yield f"framework.{name}", _shown(framework.get(name))
     rocm = record.get("rocm")
     if isinstance(rocm, Mapping):
         yield from _leaves("rocm", {"status": rocm.get("status"), "found": rocm.get("found")})

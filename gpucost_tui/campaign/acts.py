@@ -27,7 +27,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from gpucost_tui.pricing.amounts import exact
-from gpucost_tui.text import count, money
+from gpucost_tui.text import clean, count, money
 
 if TYPE_CHECKING:
     from gpucost_tui.campaign.fold import State
@@ -93,7 +93,7 @@ class Committed:
     @property
     def words(self) -> str:
         """Return ``1 lot of rtx-4090 for 7 days``."""
-        return f"{count(self.lots, 'lot')} of {self.gpu} for {self.days} days"
+        return f"{count(self.lots, 'lot')} of {clean(self.gpu, limit=60)} for {self.days} days"
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ def _paid(document: dict[str, Any]) -> Iterator[str]:
         pack = row["pack"]
         if pack is not None:
             yield (
-                f"{count(pack['lots'], 'lot')} of {pack['gpu']} for {pack['days']} days: "
+                f"{count(pack['lots'], 'lot')} of {clean(pack['gpu'])} for {pack['days']} days: "
                 f"{pack['usd_per_lot']} USD a lot, {clean(pack['provider'])}, catalogue of "
                 f"{pack['catalogue_date']}."
             )
