@@ -108,7 +108,7 @@ def test_every_problem_is_told_and_the_first_is_said() -> None:
     with pytest.raises(ProtocolError) as refusal:
         parse(Source(text, "p.toml"))
     assert len(refusal.value.problems) == 2
-    assert "1 more: see `gpucost check`" in str(refusal.value)
+    assert "(and 1 more problem)" in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpucost_tui.errors import InputError
+from gpucost_tui.text import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,6 @@ class ProtocolError(InputError):
 
     def __init__(self, problems: list[Problem]) -> None:
         first, *rest = problems
-        more = f" ({len(rest)} more: see `gpucost check`)" if rest else ""
+        more = f" (and {count(len(rest), 'more problem')})" if rest else ""
         super().__init__(first.what + more, where=first.where, fix=first.fix)
         self.problems = problems
