@@ -114,33 +114,45 @@ def test_a_child_that_hangs_sends_no_heartbeat(child: Opener, corpus: Path) -> N
             host.next(timeout_s=2)
 
 
-@pytest.mark.parametrize(
-    ("kind", "failure"),
-    [
-        ("out-of-memory", "out-of-memory"),
-        ("memory-error", "out-of-memory"),
-        ("device-error", "device-error"),
-        ("fallback", "fallback"),
-        ("raise", "error"),
-    ],
-)
-@pytest.mark.parametrize("phase", ["load", "warm-up", "pass"])
-def test_every_failure_is_an_outcome(
-    child: Opener, corpus: Path, kind: str, failure: str, phase: str
-) -> None:
-    fail = {"kind": kind, "after": 8, "in": phase}
-    host = child(attempts={"1": {"fail": fail}})
+FAILURES = [
+    ("out-of-memory", "out-of-memory"),
+    ("memory-error", "out-of-memory"),
+    ("device-error", "device-error"),
+    ("fallback", "fallback"),
+    ("raise", "error"),
+]
+IN_PHASES = [(phase, *one) for phase in ("load", "warm-up", "pass") for one in FAILURES]
+
+
+@pytest.fixture(scope="module")
+def failing() -> Iterator[parts.ChildHost]:
+    """One child whose attempts 1, 2, 3, ... fail, each in its own way."""
+    plans = {
+        str(number): {"fail": {"kind": kind, "after": 8, "in": phase}}
+        for number, (phase, kind, _) in enumerate(IN_PHASES, 1)
+    }
+    host = parts.ChildHost(parts.FAKE, {"GPUCOST_FAKE": json.dumps({"attempts": plans})})
     host.until("ready")
-    job = parts.job(corpus, corpus.parent, corpus.parent / "p", batch_size=4)
-    outcome = host.run(job)
+    yield host
+    host.process.kill()
+    host.close()
+
+
+@pytest.mark.parametrize(("phase", "kind", "failure"), IN_PHASES)
+def test_every_failure_is_an_outcome(
+    failing: parts.ChildHost, corpus: Path, phase: str, kind: str, failure: str
+) -> None:
+    number = IN_PHASES.index((phase, kind, failure)) + 1
+    job = parts.job(corpus, corpus.parent, corpus.parent / "p", batch_size=4, attempt=number)
+    outcome = failing.run(job)
     assert (outcome.status, outcome.failure) == ("failed", failure)
     assert outcome.finished_entries == (8 if phase == "pass" else 0)
     assert outcome.poisoned == (failure == "device-error")
     assert outcome.row["pass_s"] is None
     if phase == "pass":
         assert parts.read(job).height == 8
-    again = parts.job(corpus, corpus.parent, corpus.parent / "q", attempt=2)
-    assert host.run(again).status == "completed"
+    again = parts.job(corpus, corpus.parent, corpus.parent / "q", attempt=100)
+    assert failing.run(again).status == "completed"
 
 
 def test_memory_events_show_every_device(child: Opener, corpus: Path) -> None:

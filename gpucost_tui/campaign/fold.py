@@ -39,6 +39,7 @@ class Attempt:
     finished: bool = False
     judged: bool = False
     error: str | None = None
+    dimension: int | None = None  # length of the model's vectors, for an embedding
 
     @property
     def uses_slot(self) -> bool:
@@ -162,6 +163,7 @@ def _finished(state: State, event: Event) -> None:
     attempt.notes.extend(data["notes"])
     attempt.device_memory = data["device_memory"]
     attempt.error = data["error"]
+    attempt.dimension = data.get("dimension")
     attempt.finished = True
 
 

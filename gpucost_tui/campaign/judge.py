@@ -63,6 +63,7 @@ class Subject:
     predictions: Path | None
     predictions_sha256: str | None
     labels: list[str] | None
+    dimension: int | None = None  # length of a vector, by the loaded model
 
 
 class Judge:
@@ -164,7 +165,9 @@ class Judge:
             verdict.reasons.append("identifiers")
 
     def _format(self, subject: Subject, frame: pl.DataFrame, verdict: Verdict) -> None:
-        problems = self._task.check_format(frame, labels=subject.labels)
+        problems = self._task.check_format(
+            frame, labels=subject.labels, dimension=subject.dimension
+        )
         verdict.row["format_ok"] = not problems
         verdict.details["format"] = problems
         if problems:

@@ -110,6 +110,7 @@ class Record:
             predictions=self.campaign.folder / path if path else None,
             predictions_sha256=attempt.row["predictions_sha256"],
             labels=self.manifest.json["model"].get("labels"),
+            dimension=attempt.dimension,
         )
         with on_disk(attempt.folder):
             verdict = self.judge.judge(subject)

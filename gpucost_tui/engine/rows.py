@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import time
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,11 @@ def write_predictions(task: Task, measured: Measured, path: Path) -> dict[str, A
     """
     begun = time.perf_counter()
     frame = predictions_frame(task, measured)
+    # By way of memory: Polars's own error for a full disk is no OSError and may not name the cause.
+    content = io.BytesIO()
+    frame.write_parquet(content, compression="zstd")
     with replacing(path) as scratch:
-        frame.write_parquet(scratch, compression="zstd")
+        scratch.write_bytes(content.getbuffer())
     return {
         "predictions_path": path.name,
         "predictions_sha256": sha256_file(path),

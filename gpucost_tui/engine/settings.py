@@ -49,7 +49,7 @@ def keep_freed_memory() -> bool:
     """Tell glibc to keep what is freed and use it again; return whether it does.
 
     Activations of some MiB are otherwise given back to the kernel after every layer and faulted in
-    again, or not, as fragments happen to lie: 8 to 13 % of a pass of a small model at batch 8 and
+    again, or not, as fragments happen to lie: 7 to 13 % of a pass of a small model at batch 8 and
     32, and different from attempt to attempt. Any C library without ``mallopt`` stays as it is.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
