@@ -15,6 +15,7 @@ from test_analysis_decide import GOLDEN, toml_of
 
 from gpucost_tui.campaign.acts import committed_so_far
 from gpucost_tui.campaign.create import Inputs, create
+from gpucost_tui.campaign.fold import fold
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.gpu_names import HOST_NAMES
 from gpucost_tui.campaign.journal import Journal
@@ -227,6 +228,20 @@ def test_spending_is_for_every_configuration_or_for_none(made: Path) -> None:
         "spend", made, "--configuration", name(8), "--usd", "0.00", "--reason", "none", "--withdraw"
     )
     assert name(8) in str(refused("decide", made))
+
+
+def test_spending_keeps_its_configuration_when_a_pack_is_recorded_or_corrected(made: Path) -> None:
+    for batch in (1, 4, 8):
+        name = f"batch-{batch} on {RTX}"
+        told("spend", made, "--configuration", name, "--usd", "1.00", "--reason", "disk")
+    told("commit", made, *COMMIT, "--lots", "2")
+    for batch in (1, 4, 8):
+        name = f"batch-{batch} on 2 lots of rtx-4090"
+        told("spend", made, "--configuration", name, "--usd", "2.00", "--reason", "egress")
+    told("commit", made, *COMMIT, "--correct")
+    found = document("decide", made)
+    assert {row["other_spending"]["total_usd"] for row in found["balance"]} == {"3.00"}
+    assert "other spending 2.00 USD, egress" in " ".join(told("decide", made).split())
 
 
 def test_nothing_is_decided_without_an_export_or_with_open_slots(
@@ -460,3 +475,19 @@ def test_every_differing_stack_entry_is_named() -> None:
     assert "\x1b" not in " ".join(notes)
     assert "c is not here" in notes[0]
     assert stack_differences({"a": record, "b": dict(record)}) == []
+
+
+def test_every_prefix_of_a_journal_with_acts_folds(made: Path) -> None:
+    told("commit", made, *COMMIT)
+    told("commit", made, *COMMIT, "--paid", "100")
+    told("commit", made, *COMMIT, "--lots", "2", "--correct")
+    name = "batch-1 on 2 lots of rtx-4090"
+    told("spend", made, "--configuration", name, "--usd", "1.00", "--reason", "disk")
+    told("spend", made, "--configuration", name, "--usd", "1.00", "--reason", "disk", "--withdraw")
+    events = parts.events(Campaign(made))
+    spent = [fold(events[:number]).acts for number in range(len(events) + 1)]
+    assert [len(acts.spending) for acts in spent[-3:]] == [0, 1, 0]
+    assert [len(acts.corrected) for acts in spent[-5:]] == [0, 0, 1, 1, 1]
+    paid = spent[-4].commitments["rtx-4090"].rental
+    assert paid is not None
+    assert paid.to_json() == {"from": None, "to": None, "paid_usd": "100.00", "reference": None}

@@ -121,12 +121,12 @@ def _terms(together: Together, known: Sequence[Configuration]) -> Terms:
         quality_threshold=protocol.quality.threshold,
         rule=protocol.measurement.settled_rule,
         factor=protocol.measurement.settled_factor,
-        spending=_spending(together),
+        spending=stated_spending(together),
         planned_attempts={one.name: one.planned for one in known},
     )
 
 
-def _spending(together: Together) -> tuple[Spending, ...]:
+def stated_spending(together: Together) -> tuple[Spending, ...]:
     """Return the expenses, under the names that the configurations have among all members."""
     found = []
     for member in together.members:

@@ -13,7 +13,7 @@ from gpucost_tui.analysis.rental import Basis, Commitment, Problem, Rental, cove
 from gpucost_tui.analysis.together import Member, Together
 from gpucost_tui.campaign.acts import Committed
 from gpucost_tui.campaign.committing import priced_row, used_sentence
-from gpucost_tui.campaign.gpu_names import devices_of
+from gpucost_tui.campaign.gpu_names import devices_of, is_called
 from gpucost_tui.campaign.window import need
 from gpucost_tui.errors import Differs
 from gpucost_tui.pricing.calculator import quote
@@ -72,13 +72,24 @@ def names_by_attempt(together: Together, member: Member) -> dict[int, str]:
 
 
 def renamed(together: Together, member: Member) -> dict[str, str]:
-    """Return how the configurations of a member are called among all: its own name -> that one."""
+    """Return how the configurations of a member are called among all: earlier name -> that one.
+
+    Earlier names are those before other campaigns stood beside it, before the commitment was
+    recorded, and before it was corrected.
+    """
     own, among = _labels((member,)), _labels(together.members)
-    return {
-        f"{variant} on {_label(hardware, own)}": f"{variant} on {_label(hardware, among)}"
-        for variant in member.protocol.order()
-        for hardware in _hardware_of(member, variant)
-    }
+    names: dict[str, str] = {}
+    for variant in member.protocol.order():
+        for hardware in _hardware_of(member, variant):
+            now = f"{variant} on {_label(hardware, among)}"
+            earlier = [hardware.device]
+            if hardware.commitment is not None:
+                gpu = hardware.commitment.gpu
+                corrected = [act for act in member.state.acts.corrected if act.gpu == gpu]
+                earlier += [f"{count(act.lots, 'lot')} of {gpu}" for act in corrected]
+            for label in (*earlier, _label(hardware, own)):
+                names[f"{variant} on {label}"] = now
+    return names
 
 
 def local_names(member: Member) -> tuple[str, ...]:
@@ -227,7 +238,8 @@ def _hardware(member: Member, row: Mapping[str, Any]) -> Hardware:
     """
     gpu = row["gpu"]
     for act in member.state.acts.commitments.values():
-        if gpu == act.host_gpu or (gpu is None and _has(member, row["host"], act)):
+        spared = gpu is None and _has(member, row["host"], act)
+        if spared or is_called(act.gpu, act.host_gpu, gpu):
             return Hardware(act.host_gpu, act)
     if gpu is not None:
         return Hardware(str(gpu))

@@ -18,7 +18,7 @@ from typing import Any
 from gpucost_tui.campaign.acts import Committed, RealRental
 from gpucost_tui.campaign.fold import State, fold
 from gpucost_tui.campaign.folder import Campaign
-from gpucost_tui.campaign.gpu_names import HOST_NAMES, devices_of
+from gpucost_tui.campaign.gpu_names import HOST_NAMES, devices_of, is_called
 from gpucost_tui.campaign.hosts import read_hosts
 from gpucost_tui.campaign.journal import Journal
 from gpucost_tui.campaign.unchanged import sealed_manifest
@@ -205,18 +205,18 @@ def real_rental(
 
 
 def devices_used(state: State, commitment: Committed) -> int:
-    """Return the most devices that one pass on the rented hosts used; 0 where none did."""
+    """Return the most rented devices that one pass used; 0 where none used any."""
     used = 0
     for attempt in state.attempts.values():
         row = attempt.row
-        if row["host"] in commitment.hosts and row["gpu"] == commitment.host_gpu:
+        if is_called(commitment.gpu, commitment.host_gpu, row["gpu"]):
             used = max(used, len((row["devices"] or row["device"] or "").split(" | ")))
     return used
 
 
 def used_sentence(state: State, commitment: Committed) -> str | None:
     """Say how many of the rented GPUs the passes used, where that is known."""
-    if not any(a.row["host"] in commitment.hosts for a in state.attempts.values()):
+    if not state.attempts:
         return None
     used = devices_used(state, commitment)
     rented = count(commitment.gpus, "GPU is", "GPUs are")

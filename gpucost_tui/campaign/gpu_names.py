@@ -42,17 +42,35 @@ HOST_NAMES: dict[str, tuple[str, ...]] = {
 }
 
 
+def is_called(gpu: str, host_gpu: str, name: str | None) -> bool:
+    """Whether a device's name is one of a rented GPU.
+
+    Driver and torch may spell it differently; both spellings stand in the table.
+
+    Args:
+        gpu: Id in price lists.
+        host_gpu: The name that the commitment was recorded with.
+        name: The device's name.
+    """
+    return name is not None and (name == host_gpu or name in HOST_NAMES.get(gpu, ()))
+
+
 def devices_of(record: dict[str, Any]) -> dict[str, int]:
     """Return the device names of a host record with their numbers.
 
-    Those that the driver named; where no driver answered, those that torch saw.
+    Those that the driver gives, and those that only torch gives.
 
     Raises:
         TypeError, AttributeError, KeyError: The record is none.
     """
-    seen = record.get("gpus") or (record.get("framework") or {}).get("devices") or []
+    by_driver = _counted(record.get("gpus") or [])
+    by_torch = _counted((record.get("framework") or {}).get("devices") or [])
+    return {**by_torch, **by_driver}
+
+
+def _counted(devices: list[dict[str, Any]]) -> dict[str, int]:
     names: dict[str, int] = {}
-    for device in seen:
+    for device in devices:
         name = str(device["name"])
         names[name] = names.get(name, 0) + 1
     return names

@@ -18,8 +18,9 @@ def spend(folder: str, configuration: str, usd: str, reason: str, withdraw: bool
 
     It is stated for every configuration or for none: `decide` refuses a mixture.
     """
+    from gpucost_tui.analysis.campaigns import stated_spending
     from gpucost_tui.analysis.configurations import local_names
-    from gpucost_tui.analysis.together import read_member
+    from gpucost_tui.analysis.together import Together, read_member
     from gpucost_tui.campaign import committing
     from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.text import clean, listed
@@ -32,7 +33,8 @@ def spend(folder: str, configuration: str, usd: str, reason: str, withdraw: bool
     else:
         committing.spend(campaign, configuration, usd, reason, names)
         click.echo(f"Recorded for {clean(configuration)}: {usd} USD, {clean(reason, limit=200)}.")
-    stated = {s.configuration for s in read_member(campaign).state.acts.spending.values()}
+    now = Together((read_member(campaign),))
+    stated = {spent.configuration for spent in stated_spending(now)}
     lacking = [name for name in names if name not in stated]
     if stated and lacking:
         click.echo(f"Not stated yet for: {listed(lacking, limit=10)} (0.00 is a statement).")
