@@ -121,16 +121,15 @@ def run_here(
 
 
 def start(
-    *words: str | Path, script: dict[str, Any] | None = None, **more: Any
+    *words: str | Path, script: dict[str, Any] | None = None, engine: str = FAKE
 ) -> subprocess.Popen[str]:
     """Start the command; its output can be read when it has ended."""
     return subprocess.Popen(
         [sys.executable, "-m", "gpucost_tui", *map(str, words)],
-        env=environment(script),
+        env=environment(script, GPUCOST_ENGINE=engine),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        **more,
     )
 
 

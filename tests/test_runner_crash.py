@@ -348,7 +348,7 @@ def kill_forked_at_random(tmp_path: Path, moments: int, seed: int) -> Counter[st
     while hit.total() < moments:
         print(file=zygote.stdin, flush=True)
         pid = int(zygote.stdout.readline())
-        time.sleep(chance.random() * 0.3)
+        time.sleep(0.1 + chance.random() * 0.6)
         os.kill(pid, signal.SIGKILL)
         assert zygote.stdout.readline().strip() == str(int(signal.SIGKILL)), "it was at work"
         known = _kept(made, known)

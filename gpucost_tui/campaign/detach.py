@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.lock import Holder, holder
 from gpucost_tui.campaign.logs import BoundedLog
 from gpucost_tui.campaign.private import Private
 from gpucost_tui.campaign.progress import read_progress
-from gpucost_tui.campaign.record import on_disk
 from gpucost_tui.errors import GpucostError
 
 #: How long the starter waits for a sign that the measuring process is ready. Where the inputs are
@@ -47,13 +47,10 @@ def detach(campaign: Campaign, arguments: Sequence[str]) -> Holder | None:
 
     Raises:
         NotStarted: It ended with an error; in its words.
-        EnvironmentLacks: Its log can't be written.
     """
     folder = campaign.folder.resolve()
-    with on_disk("logs/runner.log"):
-        campaign.logs.mkdir(exist_ok=True)
-        log = runner_log(campaign).path.open("ab")
-    with log:
+    # What it says before its log is open is kept in memory: the disk may be what it can't write to.
+    with os.fdopen(os.memfd_create("words"), "w+b") as words:
         process = subprocess.Popen(
             # By its name and from beside it: what is said of the folder then gives no place away.
             [
@@ -61,13 +58,13 @@ def detach(campaign: Campaign, arguments: Sequence[str]) -> Holder | None:
                 *("--detached-here", *arguments),
             ],
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=words,
+            stderr=words,
             start_new_session=True,
             cwd=folder.parent,
             env=_environment(),
         )
-    return _await(campaign, process)
+        return _await(campaign, process, words)
 
 
 def _environment() -> dict[str, str]:
@@ -79,25 +76,26 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-def _await(campaign: Campaign, process: subprocess.Popen[bytes]) -> Holder | None:
+def _await(campaign: Campaign, process: subprocess.Popen[bytes], words: IO[bytes]) -> Holder | None:
     deadline = time.monotonic() + _WAIT_S
     while time.monotonic() < deadline:
         code = process.poll()
         if code == 0:
             return None
         if code is not None:
-            raise NotStarted(_last_words(campaign), code if code > 0 else 1)
+            raise NotStarted(_last_words(words), code if code > 0 else 1)
         runner = holder(campaign.folder)
         if runner is not None and runner.pid == process.pid:
             progress = read_progress(campaign.progress_file, runner)
-            if progress is not None and (progress["ready"] or progress["state"] != "running"):
+            if progress is not None and (progress["ready"] or progress["state"] == "paused"):
                 return runner
         time.sleep(0.05)
     return holder(campaign.folder)
 
 
-def _last_words(campaign: Campaign) -> str:
-    said = runner_log(campaign).tail().strip().splitlines()
+def _last_words(words: IO[bytes]) -> str:
+    words.seek(0)
+    said = words.read().decode("utf-8", "replace").strip().splitlines()
     return said[-1].removeprefix("gpucost: ").removesuffix(".") if said else "it left no word"
 
 
@@ -116,6 +114,9 @@ def logged(campaign: Campaign) -> Iterator[None]:
     os.close(sink)
     try:
         yield
+    except GpucostError as error:
+        print(f"gpucost: {error}", file=sys.stderr)
+        raise
     finally:
         for text in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError):

@@ -32,6 +32,7 @@ class Holder:
     machine: str
     since: str
     detached: bool = False
+    file: str = ""  # which lock file it is about: a copy of the folder has another
 
     @property
     def here(self) -> bool:
@@ -56,6 +57,9 @@ def holder(folder: Path) -> Holder | None:
     written = _read(folder / _NAME)
     if written is None or not written.here:
         return written
+    with contextlib.suppress(OSError):
+        if written.file != _identity((folder / _NAME).stat()):
+            return None
     return written if started(written.pid) == written.started else None
 
 
@@ -101,7 +105,14 @@ class RunnerLock:
                 fix="If it is not, add --take-over",
             )
         me = os.getpid()
-        content = Holder(me, started(me) or "", machine(), utc_now(), self._detached)
+        content = Holder(
+            me,
+            started(me) or "",
+            machine(),
+            utc_now(),
+            self._detached,
+            _identity(os.fstat(handle)),
+        )
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(asdict(content)).encode(), 0)
         os.fsync(handle)
@@ -112,6 +123,10 @@ class RunnerLock:
                 os.ftruncate(self._handle, 0)
             os.close(self._handle)
             self._handle = None
+
+
+def _identity(stat: os.stat_result) -> str:
+    return f"{stat.st_dev}:{stat.st_ino}"
 
 
 def _not_locked(error: OSError) -> EnvironmentLacks:
@@ -132,6 +147,7 @@ def _read(path: Path) -> Holder | None:
             str(value["machine"]),
             str(value["since"]),
             bool(value.get("detached", False)),
+            str(value.get("file", "")),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None  # empty after a clean end, or half-written by a runner that died at once

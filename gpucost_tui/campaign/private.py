@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|CREDENTIAL")
+_SECRET_NAME = re.compile(r"TOKEN(?!IZER)|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|CREDENTIAL")
 #: Tokens that are known by their form: Hugging Face, GitHub, AWS, bearer headers, user:password@.
 _SECRET_FORM = re.compile(
     r"hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|(?<=[Bb]earer )[\w.~+/=-]{8,}"
@@ -22,6 +22,12 @@ _SECRET_FORM = re.compile(
 _SOMEONES_HOME = re.compile(r"/(home|Users)/[^/\s'\":,;()]+")
 _END = r"(?=[/\s'\":,;()\]]|$)"
 _LEAST = 6  # characters of a value that is taken for a secret
+#: Outside of a path a name is hidden where it is long enough to be no word of a sentence by chance,
+#: and no name that machines give their users.
+_SHORT = 4
+_NOBODY = re.compile(
+    "admin|centos|debian|default|docker|fedora|guest|jovyan|nobody|runner|student|ubuntu|vscode|worker"
+)
 
 
 class Private:
@@ -42,6 +48,8 @@ class Private:
             rules.append((re.escape(home) + _END, "~"))
         for name in _names(environ):
             rules.append((r"(?<=/)" + re.escape(name) + _END, "(user)"))
+            if len(name) > _SHORT and not _NOBODY.fullmatch(name):
+                rules.append((r"(?<![\w-])" + re.escape(name) + r"(?![\w-])", "(user)"))
         self._rules = [(re.compile(pattern), shown) for pattern, shown in rules]
 
     def hide(self, text: str) -> str:
@@ -55,7 +63,8 @@ class Private:
 def _secrets(environ: Mapping[str, str]) -> Iterator[str]:
     for name, value in environ.items():
         # A file's place is no secret; what it holds is read only for the hub's token.
-        if _SECRET_NAME.search(name.upper()) and len(value) >= _LEAST and not value.startswith("/"):
+        plain = len(value) < _LEAST or value.isdigit() or value.startswith("/")
+        if _SECRET_NAME.search(name.upper()) and not plain:
             yield value
     home = environ.get("HF_HOME") or str(Path(environ.get("HOME", "/")) / ".cache/huggingface")
     for place in (environ.get("HF_TOKEN_PATH"), str(Path(home) / "token")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ import polars as pl
 
 from gpucost_tui.campaign.columns import DEVICE_SCHEMA, SCHEMA
 from gpucost_tui.campaign.fold import Attempt, State, missing_text
-from gpucost_tui.files import replacing
+from gpucost_tui.files import replacing, write_atomic
 
 _TIMES = ("started_at", "ended_at")
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S%.6fZ"
@@ -60,8 +61,10 @@ def write_tables(folder: Path, state: State, *, final: bool = False) -> None:
     _write_csv(table, folder / "raw_results.csv")
     _write_csv(device_table(state), folder / "device_memory.csv")
     if final:
-        with replacing(folder / "raw_results.parquet", sync=False) as scratch:
-            table.write_parquet(scratch)
+        # By way of memory: Polars's own error for a full disk is no OSError.
+        content = io.BytesIO()
+        table.write_parquet(content)
+        write_atomic(folder / "raw_results.parquet", content.getvalue(), sync=False)
 
 
 def rows_json(table: pl.DataFrame) -> list[dict[str, Any]]:
