@@ -92,6 +92,20 @@ def test_sigterm_and_sighup_record_interrupted(tmp_path: Path, number: int) -> N
     finish(made, 3)
 
 
+def test_nohup_is_respected(tmp_path: Path) -> None:
+    made = parts.campaign(tmp_path / "c", measurement__rounds=1)
+    program = [sys.executable, "-m", "gpucost_tui"]
+    runner = subprocess.Popen(
+        ["sh", "-c", 'trap "" HUP; exec "$@" run "$0"', made.folder, *program],
+        env=parts.environment({"default": {"batch_s": 0.02}}),
+        stderr=subprocess.DEVNULL,
+    )
+    parts.until(lambda: parts.running(made))
+    runner.send_signal(signal.SIGHUP)
+    assert runner.wait(60) == 0
+    parts.sound(made, [1, 2, 3])
+
+
 def test_a_terminal_that_hangs_up_ends_a_foreground_run(tmp_path: Path) -> None:
     made = parts.campaign(tmp_path / "c", measurement__rounds=1)
     master, slave = pty.openpty()

@@ -97,6 +97,34 @@ def test_a_child_that_hangs_is_taken_for_hung(tmp_path: Path) -> None:
     assert measurer.lost_in_a_row == 1
 
 
+def test_a_runner_that_was_suspended_takes_nobody_for_hung(tmp_path: Path) -> None:
+    made = parts.campaign(tmp_path / "c", measurement__rounds=1)
+    measurer = ChildMeasurer(BoundedLog(tmp_path / "child.log"), silence_s=1)
+    naps = iter([1.5])
+    before = dict(os.environ)
+    os.environ.update(parts.environment({"default": {"batch_s": 0.02}}))
+    try:
+        assert measurer.start(lambda _: None) is not None
+        outcome = measurer.run(_job(made, tmp_path), lambda _: time.sleep(next(naps, 0)))
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        measurer.close()
+    assert outcome.status == "completed"
+
+
+def test_a_child_that_dies_while_it_starts_is_started_again(tmp_path: Path) -> None:
+    made = parts.campaign(tmp_path / "c", measurement__rounds=1)
+    runner = parts.start("run", made.folder, script={"import_s": 0.5})
+    for _ in range(2):
+        child = parts.until(lambda: parts.child_of(runner.pid), every_s=0.002)
+        os.kill(child, signal.SIGKILL)
+        parts.until(lambda child=child: parts.child_of(runner.pid) != child, every_s=0.002)
+    said, _ = runner.communicate(timeout=60)
+    assert runner.returncode == 0, said
+    parts.sound(made, [1, 2, 3])
+
+
 def _job(made: Campaign, tmp_path: Path) -> Job:
     protocol = made.manifest.protocol
     return Job(

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from gpucost_tui.campaign.folder import Campaign
-from gpucost_tui.campaign.lock import Holder, holder
+from gpucost_tui.campaign.journal import utc_now
+from gpucost_tui.campaign.lock import Holder, holder, machine
 from gpucost_tui.campaign.logs import BoundedLog
 from gpucost_tui.campaign.private import Private
 from gpucost_tui.campaign.progress import read_progress
@@ -90,7 +91,7 @@ def _await(campaign: Campaign, process: subprocess.Popen[bytes], words: IO[bytes
             if progress is not None and (progress["ready"] or progress["state"] == "paused"):
                 return runner
         time.sleep(0.05)
-    return holder(campaign.folder)
+    return holder(campaign.folder) or Holder(process.pid, "", machine(), utc_now(), True)
 
 
 def _last_words(words: IO[bytes]) -> str:

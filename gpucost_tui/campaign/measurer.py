@@ -33,6 +33,7 @@ Tick = Callable[[dict[str, Any] | None], Directive]
 #: holds the interpreter for seconds at a time, so the bound is generous.
 SILENCE_S = 120.0
 _POLL_S = 0.1
+_STARTS = 3  # tries to start a child that dies before it is ready
 _STARVED = "the kernel's out-of-memory killer ended it"
 
 
@@ -62,6 +63,10 @@ class Measurer(Protocol):
         """Give back process, model and memory."""
 
 
+class _Broken(str):
+    """Why an engine can't be built, in its own words; the child itself was well."""
+
+
 class ChildMeasurer:
     """A child process, kept from attempt to attempt and started again when it is gone."""
 
@@ -79,17 +84,20 @@ class ChildMeasurer:
     def start(self, tick: Tick) -> dict[str, Any] | None:
         if self._process is not None and self._process.poll() is None:
             return self._framework
-        self.close()
-        self._open()
-        answer = self._wait("ready", tick, patient=False)
-        if answer == "now":
+        answer: dict[str, Any] | str = ""
+        for _ in range(_STARTS):
             self.close()
-            return None
-        if isinstance(answer, str):
+            self._open()
+            answer = self._wait("ready", tick, patient=False)
+            if not isinstance(answer, str):
+                self._framework = answer["framework"]
+                return self._framework
             self.close()
-            raise _not_started(answer, f"logs/{self._log.path.name}")
-        self._framework = answer["framework"]
-        return self._framework
+            if answer == "now":
+                return None
+            if isinstance(answer, _Broken):
+                break  # it said why: another try would say it again
+        raise _not_started(str(answer), f"logs/{self._log.path.name}")
 
     def _open(self) -> None:
         self._inbox = queue.Queue()
@@ -135,18 +143,20 @@ class ChildMeasurer:
         ``patient``: a stop after the batch is passed on; otherwise there is no batch to wait for.
         """
         self._finished = 0
-        heard = time.monotonic()
+        # Polls are counted, not time: a runner that was itself suspended has heard nothing either.
+        silent = 0
         asked = False
         while True:
             message, ended = self._next()
             if ended:
                 return self._last_words()
+            silent += 1
             if message is not None:
-                heard = time.monotonic()
+                silent = 0
                 if message["event"] == event:
                     return message
                 if message["event"] == "broken":
-                    return str(message["error"])
+                    return _Broken(message["error"])
                 if message["event"] == "progress":
                     self._finished = message["finished"]
             directive = tick(message)
@@ -156,7 +166,7 @@ class ChildMeasurer:
             if directive == "batch" and not asked:
                 asked = True
                 self._send({"do": "stop", "how": "batch"})
-            if time.monotonic() - heard > self._silence_s:
+            if silent * _POLL_S > self._silence_s:
                 self.kill()
                 return f"no sign of life for {self._silence_s:g} s: taken for hung and killed"
 

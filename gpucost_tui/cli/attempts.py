@@ -57,12 +57,12 @@ def _table(rows: list[dict[str, Any]]) -> str:
             str(row["attempt"]),
             clean(row["variant"], limit=24),
             str(row["round"]),
-            row["status"] or "running",
+            row["status"] or "no end yet",
             _verdict(row),
             "-" if row["quality"] is None else f"{row['quality']:.4f}",
             seconds(row["pass_s"]),
             "-" if row["padding_ratio"] is None else f"{row['padding_ratio']:.2f}",
-            size(row["peak_allocated_bytes"] or row["peak_rss_bytes"]),
+            size(_peak(row)),
             clean(row["failure"] or ""),
         ]
         for row in rows
@@ -70,6 +70,13 @@ def _table(rows: list[dict[str, Any]]) -> str:
     headers = ["#", "variant", "round", "status", "verdict", "quality", "pass", "padding"]
     headers += ["peak", "failure"]
     return table(headers, cells, right=(0, 2, 5, 6, 7, 8))
+
+
+def _peak(row: dict[str, Any]) -> int | None:
+    """Return the peak on the device, else that of the host; both stand apart in the table itself."""
+    on_device: int | None = row["peak_allocated_bytes"]
+    on_host: int | None = row["peak_rss_bytes"]
+    return on_host if on_device is None else on_device
 
 
 def _verdict(row: dict[str, Any]) -> str:

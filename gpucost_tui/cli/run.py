@@ -165,7 +165,8 @@ def foreground(campaign: Campaign, options: Options) -> tuple[RunEnd, Wishes]:
 def _signals(wishes: Wishes, *, detached: bool) -> Iterator[None]:
     """SIGINT once stops after the batch, twice at once; SIGTERM and SIGHUP interrupt.
 
-    A detached run survives SIGHUP. Before the run has begun to write, any of them simply ends it.
+    A detached run, and one under nohup, survives SIGHUP. Before the run has begun to write, any of
+    them simply ends it.
     """
     from gpucost_tui.errors import Interrupted, Terminated
 
@@ -187,6 +188,8 @@ def _signals(wishes: Wishes, *, detached: bool) -> Iterator[None]:
         signal.SIGTERM: terminate,
         signal.SIGHUP: signal.SIG_IGN if detached else terminate,
     }
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        del handlers[signal.SIGHUP]  # started with nohup: that wish stands
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
