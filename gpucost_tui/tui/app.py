@@ -48,7 +48,11 @@ class GpucostApp(App[int]):
             Binding(p.key, f"place('{p.name}')", p.label, tooltip=p.about, show=False)
             for p in PLACES
         ),
-        Binding("question_mark,f1", "help", "Help", tooltip="Help for what has the focus"),
+        Binding("question_mark", "help", "Help", tooltip="Help for what has the focus"),
+        # In dialogs and fields too, where letters are typed.
+        Binding(
+            "f1", "help", "Help", tooltip="Help for what has the focus", show=False, priority=True
+        ),
         Binding("ctrl+t", "theme", "Light or dark", tooltip="Switch the theme", show=False),
         Binding("ctrl+q", "quit", "Quit", tooltip="Leave; a run goes on", priority=True),
         Binding("ctrl+c", "help_quit", show=False, system=True),
@@ -63,6 +67,8 @@ class GpucostApp(App[int]):
         self.here = here or Path()
         self.remembered: Remembered = recall()
         self.context = CampaignContext(self)
+        #: Runs that are supervised: folder -> process of the runner. See tui/run.py.
+        self.runs: dict[Path, int] = {}
         self._first = folder
         self.table_asked_for = table  # taken by Attempts when it comes to the front
         self._said_forgetful = False
@@ -102,6 +108,8 @@ class GpucostApp(App[int]):
     def open_campaign(self, folder: Path, *, place: str | None = None) -> None:
         """Put a campaign in front; what runs in another goes on."""
         if self.snapshot.folder != folder:
+            if self.snapshot.word in ("running", "paused"):
+                self.say(filled("The run of $x goes on.", x=self.snapshot.name))
             self.snapshot = Snapshot(folder)
         self.context.open(folder)
         self.remembered.opened(folder, place or self.current_mode)
@@ -131,7 +139,9 @@ class GpucostApp(App[int]):
         """Show the help for what has the focus."""
         from gpucost_tui.tui.dialogs import HelpDialog
 
-        if not isinstance(self.screen, HelpDialog):
+        if isinstance(self.screen, HelpDialog):
+            self.screen.dismiss()
+        else:
             self.push_screen(HelpDialog(self.screen))
 
     def action_theme(self) -> None:
@@ -161,8 +171,9 @@ class GpucostApp(App[int]):
         self.push_screen(
             ConfirmDialog(
                 "Leave now?",
-                f"Still at work: {', '.join(busy)}. Leaving cuts it off; nothing half-written "
-                "stays behind. A run in progress is not concerned: it goes on.",
+                f"Still at work: {', '.join(busy)}. Leaving now cuts it off; a hidden folder "
+                "named .gpucost-new-… may stay behind and can be deleted. A run in progress is "
+                "not concerned: it goes on.",
                 yes="Leave",
                 no="Wait",
             ),
@@ -214,7 +225,7 @@ def run_app(
     app = GpucostApp(folder, here=here, table=table)
     app.run()
     status = app.return_code or 0
-    words = farewell(app.snapshot)
+    words = farewell(app.snapshot, app.runs)
     if words and status == 0:
         print(words, flush=True)
     if any(t.name.startswith("gpucost-") for t in threading.enumerate() if t.is_alive()):
@@ -222,17 +233,24 @@ def run_app(
     return status
 
 
-def farewell(snapshot: Snapshot) -> str | None:
-    """Return what to know on leaving: a run that goes on."""
-    if snapshot.word not in ("running", "paused") or snapshot.folder is None:
-        return None
+def farewell(snapshot: Snapshot, runs: dict[Path, int] | None = None) -> str | None:
+    """Return what to know on leaving: the runs that go on, a line for each."""
     from gpucost_tui.text import clean
 
-    runner = (snapshot.status or {}).get("runner") or {}
-    return (
-        f"The run goes on without the app ({snapshot.word}, process {runner.get('pid')}). "
-        f"`gpucost {clean(snapshot.folder)}` shows it again."
-    )
+    going: dict[Path, tuple[str, object]] = {
+        folder: ("running", pid) for folder, pid in (runs or {}).items()
+    }
+    if snapshot.folder is not None:
+        going.pop(snapshot.folder, None)
+        if snapshot.word in ("running", "paused"):
+            runner = (snapshot.status or {}).get("runner") or {}
+            going[snapshot.folder] = (snapshot.word, runner.get("pid"))
+    lines = [
+        f"The run goes on without the app ({word}, process {pid}). "
+        f"`gpucost {clean(folder)}` shows it again."
+        for folder, (word, pid) in going.items()
+    ]
+    return "\n".join(lines) or None
 
 
 def _end_now(status: int) -> None:

@@ -31,6 +31,7 @@ class ConfirmDialog(ModalScreen[bool]):
         Binding("y", "answer(True)", "Yes", show=False),
         Binding("n", "answer(False)", "No", show=False),
         Binding("left,right", "app.focus_next", "Other button", show=False),
+        Binding("question_mark", "app.help", "Help", show=False),
     ]
 
     def __init__(
@@ -72,7 +73,7 @@ class HelpDialog(ModalScreen[None]):
     """What the widget in focus, the place, and the app can do, with their keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,f1,q", "dismiss", "Close", tooltip="Close the help"),
+        Binding("escape,question_mark,q", "dismiss", "Close", tooltip="Close the help"),
     ]
 
     def __init__(self, screen: Screen[object]) -> None:

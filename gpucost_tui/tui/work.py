@@ -31,9 +31,9 @@ class Work:
         self,
         owner: MessagePump,
         name: str,
-        done: Callable[[Any], None] | None,
-        failed: Callable[[str], None] | None,
-        progress: Callable[[str, int | None, int | None], None] | None,
+        done: Callable[[Any], object] | None,
+        failed: Callable[[str], object] | None,
+        progress: Callable[[str, int | None, int | None], object] | None,
         writes: bool,
     ) -> None:
         self.name, self.writes = name, writes
@@ -95,9 +95,9 @@ class Worker(MessagePump):
         name: str,
         function: Callable[[Work], Any],
         *,
-        done: Callable[[Any], None] | None = None,
-        failed: Callable[[str], None] | None = None,
-        progress: Callable[[str, int | None, int | None], None] | None = None,
+        done: Callable[[Any], object] | None = None,
+        failed: Callable[[str], object] | None = None,
+        progress: Callable[[str, int | None, int | None], object] | None = None,
         writes: bool = False,
     ) -> Work:
         """Start work; an older one of the same name is cancelled and its outcome dropped."""
