@@ -77,8 +77,11 @@ def size(value: int | None) -> str:
     return f"{amount:.1f} TiB"
 
 
-def listed(words: list[str] | tuple[str, ...], limit: int = 5) -> str:
-    """Join words for a sentence, naming at most ``limit`` of them: ``a, b and 3 more``."""
-    shown = [clean(word, limit=80) for word in words[:limit]]
+def listed(words: list[str] | tuple[str, ...], limit: int = 5, *, length: int | None = 80) -> str:
+    """Join words for a sentence, naming at most ``limit`` of them: ``a, b and 3 more``.
+
+    Each is cut to ``length`` characters; a path is named whole (``length=None``).
+    """
+    shown = [clean(word, limit=length) for word in words[:limit]]
     rest = len(words) - len(shown)
     return ", ".join(shown) + (f" and {rest:,} more" if rest else "")

@@ -166,7 +166,7 @@ def no_entries(found: Sequence[Source]) -> InputError:
     """Return the error for files that hold nothing."""
     return InputError(
         "there are no entries",
-        where=listed([str(source.path) for source in found]),
+        where=listed([str(source.path) for source in found], length=None),
         fix="Give files with at least one entry",
     )
 
