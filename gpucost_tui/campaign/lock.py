@@ -154,7 +154,7 @@ def _read(path: Path) -> Holder | None:
 
 
 def started(pid: int) -> str | None:
-    """Return the start of a process as boot id and clock ticks since that boot, or none.
+    """Return the start of a live process as boot id and clock ticks since that boot, or none.
 
     Unlike a time of day it does not move with the wall clock, and a reused pid has another.
     """
@@ -163,8 +163,10 @@ def started(pid: int) -> str | None:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return None
-    # Field 22; the command in field 2 may hold spaces and parentheses, so count from its end.
-    return f"{boot}:{stat.rpartition(')')[2].split()[19]}"
+    # Fields 3 and 22; the command in field 2 may hold spaces and parentheses: count from its end.
+    fields = stat.rpartition(")")[2].split()
+    # A zombie is dead, though its entry stays until whoever started it asks for its status.
+    return None if fields[0] in ("Z", "X") else f"{boot}:{fields[19]}"
 
 
 def _who(written: Holder | None) -> str:

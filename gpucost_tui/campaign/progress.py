@@ -30,6 +30,7 @@ class Progress:
     started: str | None = None
     ready: bool = False  # the measuring process has answered
     state: str = "running"  # running, paused, ended
+    asked: str | None = None  # pause or stop: a wish that was heard and is not fulfilled yet
     attempt: int | None = None
     slot: int | None = None
     variant: str | None = None
@@ -45,6 +46,7 @@ class Progress:
     open: int = 0
     failures: list[dict[str, Any]] = field(default_factory=list)
     devices: list[dict[str, Any]] = field(default_factory=list)
+    devices_error: str | None = None  # why the devices could not be read, the last time
     rss_bytes: int | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     updated: str = ""
@@ -75,8 +77,11 @@ class ProgressFile:
     def failed(self, failure: dict[str, Any]) -> None:
         self.now.failures = [*self.now.failures[-(_FAILURES - 1) :], failure]
 
-    def memory(self, devices: list[dict[str, Any]], rss_bytes: int | None) -> None:
+    def memory(
+        self, devices: list[dict[str, Any]], rss_bytes: int | None, error: str | None = None
+    ) -> None:
         self.now.devices, self.now.rss_bytes = devices, rss_bytes
+        self.now.devices_error = error
         sample = {"rss": rss_bytes, "devices": [_brief(device) for device in devices]}
         self.now.history = [*self.now.history[-(_HISTORY - 1) :], sample]
 

@@ -183,6 +183,7 @@ class Runner:
             self.pause = False
         elif wish == "stop":
             self.wishes.stop = self.wishes.stop or "batch"
+        self.progress.now.asked = "stop" if self.wishes.stop else "pause" if self.pause else None
 
     def _need_reference(self, state: State, open_slots: list[Slot]) -> None:
         """Refuse to go on where a reference pass is used up and gave no reference."""
@@ -319,7 +320,8 @@ class Runner:
         elif message["event"] == "progress":
             self.progress.now.finished_entries = message["finished"]
         elif message["event"] == "memory":
-            self.progress.memory(message["devices"], message["rss_bytes"])
+            devices, error = message["devices"], message.get("error")
+            self.progress.memory(devices, message["rss_bytes"], error)
 
 
 def run(
