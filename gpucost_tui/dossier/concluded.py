@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpucost_tui import __version__
+from gpucost_tui.analysis.balance_row import amount_text
 from gpucost_tui.campaign.journal import Event
 from gpucost_tui.dossier.chain import Chain
 from gpucost_tui.dossier.findings import Findings
 from gpucost_tui.errors import Differs, GpucostError
 from gpucost_tui.report.gather import Facts, gather
+from gpucost_tui.report.html import escaped as escaped_html
+from gpucost_tui.report.markdown import escaped
 from gpucost_tui.report.note import FORMAT, rendered
 from gpucost_tui.text import clean
 
-_FORM = re.compile(r"Note format (\d+)\.")
+_FORM = re.compile(r"Note format (\d+), written by gpucost-tui ([\w.+-]+)\.")
 _HEAD = re.compile(r"Journal head[^`<]{0,60}(?:\*\*|</strong>) ?(?:`|<code>)([0-9a-f]{64})")
 _FILES = ("decision.md", "report.html")
 
@@ -87,9 +91,6 @@ def _note(
         return
     text = data.decode("utf-8", "replace")
     form = _FORM.search(text)
-    if form is not None and int(form.group(1)) > FORMAT:
-        findings.cannot(f"{where}: it has the form {form.group(1)} of a later version")
-        return
     named = list(dict.fromkeys(_HEAD.findall(text)))
     if form is None or not named:
         findings.differs(where, "a note that names its form and its journal heads", "neither")
@@ -101,7 +102,43 @@ def _note(
     if facts is None or any(one.together is None for one in facts.balance.parents):
         findings.cannot(f"{where}: what it rests on can't be recomputed here")
         return
-    _compare(name, data, chosen, facts, parents, findings)
+    if form.groups() != (str(FORMAT), __version__):
+        _of_another_version(where, text, form, chosen, parents, findings)
+    else:
+        _compare(name, data, chosen, facts, parents, findings)
+
+
+def _of_another_version(
+    where: str,
+    text: str,
+    form: re.Match[str],
+    chosen: Sequence[tuple[Place, list[Event]]],
+    parents: Sequence[Path],
+    findings: Findings,
+) -> None:
+    """Hold the answer of a note against the decision; its words are another version's own."""
+    upto = {number: events for number, (_, events) in enumerate(chosen)}
+    facts = gather([place.folder for place, _ in chosen], parents=parents, upto=upto)
+    decision = facts.balance.decision
+    answer = decision.configuration or decision.outcome
+    spent = amount_text(decision.committed_usd)
+    known = escaped_html(answer) if where.endswith(".html") else escaped(answer)
+    told = next((line for line in _paragraphs(text) if "Answer:" in line), "no answer")
+    if known not in told or (spent is not None and spent not in told):
+        findings.differs(f"{where}, answer", f"{answer}, {spent} USD", clean(told, limit=200))
+    findings.cannot(
+        f"{where}: it was written by gpucost-tui {form.group(2)} (form {form.group(1)}): of its "
+        "words only the answer was compared; `gpucost report` writes it again"
+    )
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Return a note's paragraphs, each as one line."""
+    return [
+        " ".join(part.replace("\n>", "\n").split())
+        for chunk in text.split("\n\n")
+        for part in chunk.split("</p>")
+    ]
 
 
 def _chosen(

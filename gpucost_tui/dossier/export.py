@@ -187,14 +187,14 @@ def _head(campaign: Campaign) -> str:
 
 def _verified(campaigns: Sequence[Campaign], anyway: bool, parents: Sequence[Path]) -> Verification:
     folders = [campaign.folder for campaign in campaigns]
-    answer = verify(folders, parents=parents)
+    answer = verify(folders, parents=parents, resting=True)
     found = answer.findings.differences
     if found and all(one.found.endswith(STALE) for one in found):
         # Tables that only lag behind the journal are rebuilt, as a run does.
         for campaign in campaigns:
             with contextlib.suppress(OSError):
                 write_tables(campaign.folder, fold(campaign.events()), final=True)
-        answer = verify(folders, parents=parents)
+        answer = verify(folders, parents=parents, resting=True)
         found = answer.findings.differences
     if found and not anyway:
         more = f" ({count(len(found) - 1, 'more difference')})" if len(found) > 1 else ""

@@ -118,10 +118,11 @@ def _verdict(
     findings.checked["verdicts"] += 1
     again = _plain(verdict)
     place = f"journal.jsonl, verdict of attempt {attempt.number}"
-    findings.compare(place, {key: again[key] for key in kept}, _untimed(kept))
+    findings.compare(place, _substance(again), _substance(kept))
     if isinstance(told, dict):
-        for key in ("accepted", "details", "attempt"):
+        for key in ("accepted", "attempt"):
             findings.compare(f"{where}, {key}", again[key], told.get(key))
+        findings.compare(f"{where}, details", _figures(again), _figures(told))
 
 
 def _again(
@@ -160,6 +161,26 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict as its file has it, without the time that judging took."""
     value: dict[str, Any] = json.loads(json.dumps(verdict.to_json()))
     return _untimed(value)
+
+
+def _substance(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what was found, without the words for it: those are a version's own."""
+    found = _untimed(value)
+    missing = sorted(found.get("missing") or {})
+    return {"reasons": found["reasons"], "row": found["row"], "empty": missing}
+
+
+def _figures(value: dict[str, Any]) -> Any:
+    """Return the details behind a verdict, of the format only how many problems there are."""
+    details = value.get("details")
+    if not isinstance(details, dict):
+        return details
+    problems = details.get("format")
+    counted = len(problems) if isinstance(problems, list) else problems
+    groups = details.get("subgroups")
+    if isinstance(groups, list):
+        groups = [{k: v for k, v in g.items() if k != "note"} for g in groups]
+    return {**details, "format": counted, "subgroups": groups}
 
 
 def _untimed(value: dict[str, Any]) -> dict[str, Any]:

@@ -90,6 +90,7 @@ def verify(
     heads: Sequence[str] = (),
     names: Sequence[str] | None = None,
     parents: Sequence[Path] = (),
+    resting: bool = False,
 ) -> Verification:
     """Verify one campaign, or several with one manifest from several hosts.
 
@@ -98,6 +99,7 @@ def verify(
         heads: Hashes of journal heads that were kept elsewhere.
         names: How the campaigns are called; by default as their folders.
         parents: Where parent campaigns may lie, beside the places where they were.
+        resting: Whoever calls holds the runner's lock: nothing is at work, tables may not lag.
 
     Raises:
         NotACampaign: A folder is missing or holds no campaign.
@@ -106,7 +108,7 @@ def verify(
     called = [str(folder) for folder in folders] if names is None else names
     several = len(folders) > 1
     subjects = tuple(
-        _one(folder, name, f"{number} ({clean(folder.name, limit=60)}): " if several else "")
+        _one(folder, name, f"{number} ({clean(folder.name, limit=60)}): " * several, resting)
         for number, (folder, name) in enumerate(zip(folders, called, strict=True), 1)
     )
     _one_manifest(subjects, findings)
@@ -118,11 +120,11 @@ def verify(
     return Verification(findings, subjects, sealed)
 
 
-def _one(folder: Path, name: str, prefix: str) -> Subject:
+def _one(folder: Path, name: str, prefix: str, resting: bool) -> Subject:
     campaign = Campaign.open(folder)
     findings = Findings(prefix=prefix)
     runner = holder(folder)
-    live = runner is not None and runner.here
+    live = runner is not None and runner.here and not resting
     # Before the journal, so that they are never newer than it.
     views, folders = read_views(folder), attempt_folders(campaign)
     chain = read_chain(folder, findings, live=live)
@@ -202,6 +204,11 @@ def _draft(subject: Subject) -> bool:
 
 def _ends(subject: Subject) -> None:
     state, findings = subject.state, subject.findings
+    if any((subject.campaign.folder / "attempts").glob("*/failure.txt")):
+        findings.note(
+            "failure.txt files are tracebacks for people: the journal has the error in a line, and "
+            "no fingerprint of them."
+        )
     unfinished = ", ".join(str(attempt.number) for attempt in state.unfinished())
     if subject.live:
         findings.note("A runner is at work: what is verified is the record as it stood just now.")

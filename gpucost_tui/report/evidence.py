@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpucost_tui import __version__
 from gpucost_tui.analysis.stack import WHOLE, stack_differences
 from gpucost_tui.report.blocks import Block, Bullets, Code, Heading, Paragraph, Strong, Table, Text
 from gpucost_tui.report.gather import Facts
@@ -39,7 +40,7 @@ def evidence_blocks(facts: Facts, form: int) -> Iterator[Block]:
             " shows that nobody rewrote all the files, this note included.",
         )
     )
-    yield Paragraph(f"Note format {form}.")
+    yield Paragraph(f"Note format {form}, written by gpucost-tui {__version__}.")
 
 
 def _hashes(facts: Facts) -> Iterator[Text]:
