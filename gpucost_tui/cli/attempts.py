@@ -73,7 +73,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
 
 
 def _peak(row: dict[str, Any]) -> int | None:
-    """Return the peak on the device, else that of the host; both stand apart in the table itself."""
+    """Return the peak on the device, else that of the host; the table itself has both."""
     on_device: int | None = row["peak_allocated_bytes"]
     on_host: int | None = row["peak_rss_bytes"]
     return on_host if on_device is None else on_device
