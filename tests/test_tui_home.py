@@ -35,6 +35,8 @@ from gpucost_tui.tui.work import Work
 async def listed(pilot: Pilot[Any], app: GpucostApp, rows: int) -> None:
     home = app.screen
     await until(pilot, lambda: home._listing is not None and len(home._listing.rows) == rows)
+    if rows:
+        await until(pilot, lambda: home.query("#about") and home._painted is not None)
 
 
 def fill(app: GpucostApp, **values: str) -> None:
@@ -147,10 +149,8 @@ async def test_the_last_verdict_is_that_of_the_last_attempt(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("text", [HOSTILE.replace("\ud83d", "").replace("\x00", ""), WIDE])
-async def test_hostile_and_wide_names_do_no_harm(
-    tmp_path: Path, size: tuple[int, int], text: str
-) -> None:
+async def test_hostile_and_wide_names_do_no_harm(tmp_path: Path, size: tuple[int, int]) -> None:
+    text = f"{WIDE} {HOSTILE}".replace("\ud83d", "").replace("\x00", "")
     campaign = draft_campaign(tmp_path / "one")
     protocol = campaign.protocol_file.read_text()
     import tomlkit
@@ -248,13 +248,9 @@ async def test_answers_in_a_file_and_no_class_column(tmp_path: Path) -> None:
     ("values", "field", "words"),
     [
         ({"threshold": "much"}, "threshold", "much"),
-        ({"deadline": "-1"}, "deadline", "deadline_hours"),
-        ({"budget": "5e3"}, "budget", "amount"),
         ({"corpus": "nowhere.jsonl"}, "corpus", "nowhere.jsonl"),
-        ({"corpus": ""}, "corpus", "no corpus"),
         ({"model": "./nowhere"}, "model", "nowhere"),
         ({"folder": ""}, "folder", "Name a new folder"),
-        ({"text": "body"}, "corpus", "body"),
         ({"answers": "mine.jsonl"}, "answers", "mine.jsonl"),
     ],
 )
@@ -313,6 +309,9 @@ async def test_the_template_fills_what_it_has(tmp_path: Path) -> None:
 def test_errors_find_their_field() -> None:
     assert concerned("protocol.toml, line 14, [decision] deadline_hours: input", {}) == "deadline"
     assert concerned("no model's name, [model] source", {"answers": "a/m.csv"}) == "model"
+    budget = "protocol.toml, line 9, [decision] budget_usd: an amount of US dollars is expected"
+    assert concerned(budget, {}) == "budget"
+    assert concerned("deliverable 'corpus' has no corpus. Add --corpus.", {}) == "corpus"
     assert concerned("m.csv, line 2: no id", {"answers": "a/m.csv", "corpus": "c.csv"}) == "answers"
     assert concerned("something of which nobody has heard", {}) is None
 

@@ -61,15 +61,18 @@ class HomeScreen(PlaceScreen):
         self.form_values: dict[str, str] = {}
 
     def content(self) -> Iterable[Widget]:
-        table: DataTable[object] = DataTable(id="campaigns", cursor_type="row")
-        table.border_title = "Campaigns"
-        yield Static(id="empty", markup=False)
-        yield table
-        yield VerticalScroll(Static(id="about", markup=False), id="detail", can_focus=False)
+        # The table comes with the first campaigns: the first paint does without it.
+        yield Static(plain("Looking for campaigns …"), id="empty", markup=False)
+
+    def _mount_table(self) -> None:
+        if not self.query(DataTable):
+            table: DataTable[object] = DataTable(id="campaigns", cursor_type="row")
+            table.border_title = "Campaigns"
+            detail = VerticalScroll(Static(id="about", markup=False), id="detail", can_focus=False)
+            self.mount_all([table, detail], after="#empty")
+        self.call_after_refresh(self._paint)
 
     def on_mount(self) -> None:
-        self.query_one("#campaigns").display = False
-        self.query_one("#empty", Static).update(plain("Looking for campaigns …"))
         self.call_after_refresh(self.action_look)
         self.set_interval(_EVERY_S, self._look_again)
 
@@ -110,13 +113,17 @@ class HomeScreen(PlaceScreen):
         listing = self._listing
         if listing is None:
             return
-        table, empty = self.query_one(DataTable), self.query_one("#empty", Static)
-        table.display = bool(listing.rows)
+        empty = self.query_one("#empty", Static)
         empty.display = not listing.rows
-        self.query_one("#detail").display = bool(listing.rows)
+        for widget in self.query("#campaigns, #detail"):
+            widget.display = bool(listing.rows)
         if not listing.rows:
             empty.update(plain(listing.problem) if listing.problem else filled(_EMPTY))
             return
+        if not self.query("#about"):
+            self._mount_table()
+            return
+        table = self.query_one(DataTable)
         painted = (listing.rows, self.size.width, self.gpucost.snapshot.folder)
         if painted != self._painted:
             self._painted = painted
@@ -143,11 +150,10 @@ class HomeScreen(PlaceScreen):
             table.focus()
 
     def _highlighted(self) -> Listed | None:
-        if self._listing is None:
+        if self._listing is None or not self.query("#about"):
             return None
-        table = self.query_one(DataTable)
-        rows = self._listing.rows
-        return rows[table.cursor_row] if 0 <= table.cursor_row < len(rows) else None
+        at, rows = self.query_one(DataTable).cursor_row, self._listing.rows
+        return rows[at] if 0 <= at < len(rows) else None
 
     def on_data_table_row_highlighted(self) -> None:
         self._about()

@@ -103,7 +103,7 @@ class Worker(MessagePump):
         """Start work; an older one of the same name is cancelled and its outcome dropped."""
         self.cancel(name)
         work = Work(self, name, done, failed, progress, writes)
-        self._table()[name] = work
+        self._works_by_name()[name] = work
         work.thread = threading.Thread(
             target=work.run, args=(function,), name=f"gpucost-{name}", daemon=True
         )
@@ -112,7 +112,7 @@ class Worker(MessagePump):
 
     def cancel(self, name: str) -> bool:
         """Ask a work to end; False when there is none."""
-        work = self._table().get(name)
+        work = self._works_by_name().get(name)
         if work is None:
             return False
         work.cancel()
@@ -120,27 +120,27 @@ class Worker(MessagePump):
 
     def busy(self, name: str) -> bool:
         """Return whether a work of that name has not ended yet."""
-        return name in self._table()
+        return name in self._works_by_name()
 
     def writing(self) -> list[str]:
         """Return the names of works that are changing files right now."""
-        return [work.name for work in self._table().values() if work.writes]
+        return [work.name for work in self._works_by_name().values() if work.writes]
 
-    def _table(self) -> dict[str, Work]:
+    def _works_by_name(self) -> dict[str, Work]:
         if not hasattr(self, "_works"):
             self._works = {}
         return self._works
 
     def on_work_progressed(self, event: WorkProgressed) -> None:
         work = event.work
-        if self._table().get(work.name) is work and work.progress and not work.cancelled:
+        if self._works_by_name().get(work.name) is work and work.progress and not work.cancelled:
             work.progress(event.text, event.done, event.total)
 
     def on_work_ended(self, event: WorkEnded) -> None:
         work = event.work
-        if self._table().get(work.name) is not work:
+        if self._works_by_name().get(work.name) is not work:
             return  # a newer work of this name has taken its place
-        del self._table()[work.name]
+        del self._works_by_name()[work.name]
         if event.cancelled or (work.cancelled and not work.writes):
             if work.failed:
                 work.failed("Cancelled.")
