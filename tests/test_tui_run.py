@@ -135,34 +135,38 @@ def words(app: GpucostApp) -> str:
 # -- recorded runs -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("gpus", [0, 1, 8])
 async def test_a_recorded_run_is_shown(
-    recorded: Callable[[dict[str, Any]], Path], size: tuple[int, int], gpus: int
+    recorded: Callable[[dict[str, Any]], Path], gpus: int
 ) -> None:
     app = app_on(recorded(progress([device(index) for index in range(gpus)])))
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test() as pilot:
         await opened(pilot)
-        await until(pilot, lambda: "12 of 30" in words(app))
-        said = words(app)
-        for part in ("▶ running", "detached", "Attempt 4 · batch-4",
-                     "slot 4 of 6", "round 2 of 2", "▶ pass", "12 of 30 entries (40 %)",
-                     "2.0 entries/s", "9.00 s elapsed", "no pass of batch-4 has finished yet",
-                     "Host memory", "3.0 GiB"):  # fmt: skip
-            assert part in said, part
-        if gpus:
-            last = gpus - 1
-            for part in (f"GPU {last}", f"{2 + last}.0 GiB", f"{4 + last}.0 GiB", "97 %", "512 W",
-                         "61 °C", "capacity 141.0 GiB", "▁"):  # fmt: skip
-                assert part in said, part
-            together = sum(4 + index for index in range(gpus))
-            assert gpus == 1 or f"{together}.0 GiB" not in said  # never added
-        else:
-            assert "this pass uses no GPU" in said
-        assert "12 of 30" in screen_text(app) or size == (40, 12)
-        assert_harmless(app)
-        await pressed(pilot, "end")
-        assert_harmless(app)
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda size=size: app.size == size and "12 of 30" in words(app))
+            _assert_all_is_said(words(app), gpus)
+            assert "12 of 30" in screen_text(app) or size == (40, 12)
+            assert_harmless(app)
+            await pressed(pilot, "end")
+            assert_harmless(app)
+            await pressed(pilot, "home")
+
+
+def _assert_all_is_said(said: str, gpus: int) -> None:
+    for part in ("▶ running", "detached", "Attempt 4 · batch-4", "slot 4 of 6", "round 2 of 2",
+                 "▶ pass", "12 of 30 entries (40 %)", "2.0 entries/s", "9.00 s elapsed",
+                 "no pass of batch-4 has finished yet", "Host memory", "3.0 GiB"):  # fmt: skip
+        assert part in said, part
+    if not gpus:
+        assert "this pass uses no GPU" in said
+        return
+    last = gpus - 1
+    for part in (f"GPU {last}", f"{2 + last}.0 GiB", f"{4 + last}.0 GiB", "97 %", "512 W",
+                 "61 °C", "capacity 141.0 GiB", "▁"):  # fmt: skip
+        assert part in said, part
+    together = sum(4 + index for index in range(gpus))
+    assert gpus == 1 or f"{together}.0 GiB" not in said  # never added
 
 
 @pytest.mark.parametrize("width", [30, 60, 78, 120])
@@ -343,7 +347,7 @@ async def test_start_pause_resume_stop_and_to_the_end(
     size: tuple[int, int],
 ) -> None:
     fail = {"fail": {"kind": "out-of-memory", "after": 8}}
-    fake_engine(default={"batch_s": 0.02}, attempts={"2": fail, "4": {"batch_s": 0.4}})
+    fake_engine(default={"batch_s": 0.02}, attempts={"2": fail, "4": {"batch_s": 0.25}})
     campaign = sealed_campaign(tmp_path / "c")
     stopped_after.append(campaign)
     app = app_on(campaign.folder)

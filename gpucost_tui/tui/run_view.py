@@ -58,8 +58,10 @@ def headline(snapshot: Snapshot, starting: bool) -> Content:
         return filled("▶ Starting a detached runner…")
     if word in ("running", "paused"):
         return _running(snapshot, status)
-    if word is None or word == "damaged":
-        return filled("[$text-error]✗[/] $x", x=snapshot.problem or "Reading…")
+    if word is None:
+        return filled("[$text-muted]Reading…[/]")
+    if word == "damaged":
+        return filled("[$text-error]✗[/] $x", x=snapshot.problem)
     said = {
         "draft": "Not sealed yet: 2 Review checks and seals it; then it can run.",
         "sealed": f"{count(status['open'], 'slot')} open. [b]s[/b] starts a detached "
