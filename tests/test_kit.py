@@ -116,6 +116,7 @@ def test_calculator_numbers(number: str, unpacked: Path) -> None:
         (PACK_HEADER.encode(), "no row"),
         (PACK_HEADER.replace(",", ";").encode(), "with commas"),
         (b"\xff\xfe\x00", "UTF-8"),
+        ((PACK_HEADER[:-1] + ",gpu\na,b200,1,7,1,2026-10-01,,b200\n").encode(), "line 1"),
         ((PACK_HEADER + "a,b200,1,7,1e3,2026-10-01,\n").encode(), "line 2"),
         ((PACK_HEADER + "a,b200,1,7,-1,2026-10-01,\n").encode(), "line 2"),
         ((PACK_HEADER + "a,b200,1,7,,2026-10-01,\n").encode(), "missing_reason"),
@@ -143,6 +144,41 @@ def test_calculator_reads_marks_and_line_endings(tmp_path: Path) -> None:
     (tmp_path / "tarifs-forfaits.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
     said = calculate(tmp_path, "--gpu", "b200", "--days", "7", "--lots", "1")
     assert "flat 10.13 USD for 2 GPUs" in said.stdout
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_calculator_without_a_reader(python: str, unpacked: Path) -> None:
+    words = [PYTHONS[python], "-I", "-S", str(unpacked / "calcul_forfaits.py")]
+    words += ["--gpu", "b200", "--days", "7"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")
+def test_calculator_on_a_full_disk(unpacked: Path) -> None:
+    words = [sys.executable, str(unpacked / "calcul_forfaits.py"), "--gpu", "b200", "--days", "7"]
+    with Path("/dev/full").open("wb") as full:
+        said = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert said.returncode == 1
+    assert "can't be written" in said.stderr
+    assert said.stderr.count("\n") == 1
+
+
+def test_calculator_in_an_encoding_without_the_letters(tmp_path: Path) -> None:
+    shutil.copy(KIT / "calcul_forfaits.py", tmp_path)
+    text = PACK_HEADER + "模型,b200,2,7,10.125,2026-10-01,\n"
+    (tmp_path / "tarifs-forfaits.csv").write_text(text, encoding="utf-8")
+    said = subprocess.run(
+        [sys.executable, str(tmp_path / "calcul_forfaits.py"), "--gpu", "b200", "--days", "7"],
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii"},
+    )
+    assert (said.returncode, said.stderr) == (0, b"")
+    assert b"flat 10.13 USD" in said.stdout
 
 
 def test_calculator_is_for_python_3_10_and_imports_the_standard_library_alone() -> None:

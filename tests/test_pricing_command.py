@@ -61,6 +61,9 @@ def test_counts_have_a_maximum(command: Command) -> None:
         ("h100", ["h100-nvl", "h100-pcie", "h100-sxm"]),
         ("a100-80gb", ["a100-pcie-80gb", "a100-sxm-80gb"]),
         ("\x1b[31mb200\u202e", ["b200"]),
+        ("A100 80 GB", ["a100-pcie-80gb", "a100-sxm-80gb"]),
+        ("H100 SXM5", ["h100-sxm"]),
+        ("A100 80GB SXM", ["a100-sxm-80gb"]),
     ],
 )
 def test_a_gpu_name_leads_to_suggestions(name: str, suggested: list[str], command: Command) -> None:
@@ -69,6 +72,22 @@ def test_a_gpu_name_leads_to_suggestions(name: str, suggested: list[str], comman
         assert all(gpu in sentence for gpu in suggested), sentence
         assert "never taken" in sentence
         assert "\x1b" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("A100 80 GB", ["40gb"]),
+        ("a100-40g", ["80gb"]),
+        ("A100 80GiB PCIe", ["40gb", "sxm"]),
+        ("H100 PCIe", ["sxm", "nvl"]),
+        ("H100 SXM5", ["pcie", "nvl"]),
+    ],
+)
+def test_no_suggestion_contradicts_the_name(name: str, others: list[str], command: Command) -> None:
+    sentence = command.refused("price", "--days", "7", "--gpu", name)
+    _, suggested = sentence.split("Did you mean ")
+    assert not [other for other in others if other in suggested], sentence
 
 
 def test_a_gpu_without_pack_is_no_unknown_gpu(command: Command) -> None:
@@ -213,6 +232,103 @@ def test_a_data_folder_that_can_not_be_used(
     assert "GPUCOST_DATA_HOME" in command.refused("catalogue", "add", good, status=3)
 
 
+def test_without_a_home_there_are_the_shipped_prices(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(_: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    good = written(tmp_path / "list.csv", PACK_HEADER + SEVEN_DAYS)
+    for name in ("GPUCOST_DATA_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "expanduser", nobody)
+    assert command("price", "--gpu", "rtx-4090", "--days", "7").status == 0
+    assert "GPUCOST_DATA_HOME" in command.refused("catalogue", "add", good, status=3)
+
+
+def test_kept_lists_that_the_system_does_not_show_are_not_passed_over(
+    tmp_path: Path, command: Command, data_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("catalogue", "add", written(tmp_path / "list.csv", PACK_HEADER + SEVEN_DAYS))
+    listing = os.listdir
+
+    def closed(path: object = ".") -> list[str]:
+        if Path(str(path)) == data_home / "catalogues":
+            raise PermissionError(13, "Permission denied")
+        return listing(str(path))
+
+    monkeypatch.setattr(os, "listdir", closed)
+    monkeypatch.setattr(os, "scandir", closed)
+    sentence = command.refused("price", "--gpu", "rtx-4090", "--days", "7", status=3)
+    assert "Permission denied" in sentence
+    assert "GPUCOST_DATA_HOME" in sentence
+
+
+def test_names_of_any_script_are_kept_apart(
+    tmp_path: Path, command: Command, data_home: Path
+) -> None:
+    names = ["模型.csv", "型.csv", "é" * 120 + ".csv", "my list.csv", "\x1b[31m.csv", "...csv"]
+    for name in names:
+        path = written(tmp_path / name, PACK_HEADER + SEVEN_DAYS)
+        assert ": added, 1 row" in command("catalogue", "add", path).out
+    kept_names = {path.name for path in (data_home / "catalogues").iterdir()}
+    assert len(kept_names) == len(names)
+    assert {"模型.csv", "型.csv", "my-list.csv", "31m.csv"} <= kept_names
+    assert all(len(name.encode()) <= 180 for name in kept_names)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "loop"])
+def test_a_kept_list_that_is_no_file_any_more(
+    kind: str, tmp_path: Path, command: Command, data_home: Path
+) -> None:
+    good = written(tmp_path / "list.csv", PACK_HEADER + SEVEN_DAYS)
+    command("catalogue", "add", good)
+    there = data_home / "catalogues" / "list.csv"
+    there.unlink()
+    if kind == "folder":
+        there.mkdir()
+    else:
+        there.symlink_to(tmp_path / "none" if kind == "link" else there)
+    sentence = command.refused("price", "--gpu", "rtx-4090", "--days", "7")
+    assert "catalogues/list.csv" in sentence
+    assert "gpucost catalogue remove list.csv" in sentence
+    if kind != "folder":
+        assert command("catalogue", "remove", "list.csv").status == 0
+        assert command("price", "--gpu", "rtx-4090", "--days", "7").status == 0
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_stays(
+    tmp_path: Path, command: Command, data_home: Path
+) -> None:
+    good = written(tmp_path / "list.csv", PACK_HEADER + SEVEN_DAYS)
+    other = written(tmp_path / "other.txt", "mine")
+    (data_home / "catalogues").mkdir(parents=True)
+    there = data_home / "catalogues" / "list.csv"
+    there.symlink_to(other)
+    assert "replaced" in command("catalogue", "add", good).out
+    assert other.read_text() == "mine"
+    assert there.read_bytes() == good.read_bytes()
+    assert not there.is_symlink()
+
+
+def test_lists_added_at_once_are_each_whole(tmp_path: Path, data_home: Path) -> None:
+    import subprocess
+    import sys
+
+    texts = []
+    running = []
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+        text = PACK_HEADER + f"mine-{number},rtx-4090,1,7,9{number}.50,2026-10-01,\n"
+        path = written(tmp_path / str(number) / "same.csv", text)
+        texts.append(text)
+        words = [sys.executable, "-m", "gpucost_tui", "catalogue", "add", str(path)]
+        running.append(subprocess.Popen(words, stdout=subprocess.DEVNULL))
+    assert [process.wait() for process in running] == [0] * 4
+    assert [p.name for p in (data_home / "catalogues").iterdir()] == ["same.csv"]
+    assert (data_home / "catalogues" / "same.csv").read_text() in texts
+
+
 def test_the_data_folder_is_the_one_of_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
     import platformdirs
 
@@ -229,7 +345,9 @@ def test_a_damaged_kept_list_is_named(tmp_path: Path, command: Command, data_hom
     good = written(tmp_path / "list.csv", PACK_HEADER + SEVEN_DAYS)
     command("catalogue", "add", good)
     written(data_home / "catalogues" / "list.csv", b"torn")
-    assert "list.csv, line 1" in command.refused("price", "--gpu", "rtx-4090", "--days", "7")
+    sentence = command.refused("price", "--gpu", "rtx-4090", "--days", "7")
+    assert "list.csv, line 1" in sentence
+    assert "gpucost catalogue remove list.csv" in sentence
 
 
 def test_list_is_by_gpu_provider_and_days(command: Command) -> None:
@@ -258,6 +376,18 @@ def test_periods_are_priced_only_when_asked(command: Command) -> None:
     assert [(c["days"], c["periods"], c["committed_usd"]) for c in said.json["candidates"]] == [
         (7, 5, "1100.00")
     ]
+
+
+def test_ways_name_only_what_can_be_priced(command: Command) -> None:
+    asked = ["window", *LONG, "--gpu"]
+    # Two packs of 30 days cover it, and have no price; nine of 7 days have one.
+    said = command(*asked, "rtx-4090", "--periods", "2").out
+    assert "2 in sequence do, of 30 days each" in said
+    assert "--periods 5 for 7 days each" in said
+    assert "once a price list has a price" not in said
+    assert "once a price list has a price for them" in " ".join(
+        command(*asked, "h100-sxm").out.split()
+    )
 
 
 def test_hourly_offers_are_never_ranked_with_packs_unasked(command: Command) -> None:
@@ -346,6 +476,9 @@ def test_a_window_is_given_one_way(tmp_path: Path, command: Command) -> None:
         ("[[tasks]]\nname='a'\nhours=inf", "no finite"),
         ("[[tasks]]\nname='a'\nhours=1e99999", "87,600"),
         ("[[tasks]]\nname='a'\nhours=1e-99999", "decimals"),
+        ("[[tasks]]\nname='a'\nhours=1e9999999999999999999", "exponent"),
+        ("[[tasks]]\nname='a'\nhours=-inf", "no finite"),
+        ("[[tasks]]\nname='a'\nhours=" + "9" * 5000, "no TOML"),
         ("[[tasks]]\nname='a'\nhours=1\nafter='b'", "no list"),
         ("[[tasks]]\nname='a'\nhours=1\nafter=['a']", "wait for each other: a"),
         ("[[tasks]]\nname='a'\nhours=1\nkind='rest'", "neither work nor wait"),
@@ -379,6 +512,16 @@ def test_a_timeline_of_hostile_names_fits_80_columns(tmp_path: Path, command: Co
     assert all(cells(line) <= 80 for line in drawn.splitlines())
     assert drawn.count("░") >= len(names)
     assert not set(said.out) & {"\x1b", "\u202e"}
+
+
+def test_a_timeline_fits_a_narrow_terminal(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "t.toml", "[[tasks]]\nname='passes over the corpus'\nhours=3\n")
+    for columns, width in (("40", 40), ("60", 60), ("200", 80), ("0", 80), ("3", 40)):
+        monkeypatch.setenv("COLUMNS", columns)
+        drawn = command("window", "--tasks", path).out.split("\n\n")[0]
+        assert max(map(cells, drawn.splitlines())) == width
 
 
 def test_a_duration_is_exact_where_floats_are_not(tmp_path: Path, command: Command) -> None:

@@ -159,4 +159,57 @@ def test_names_become_ids_by_spelling_alone() -> None:
         assert gpu in ids
     for name in ("A100", "A100-80GB", "H100", "V100", "V100-32GB", "RTX6000", "H100-MEGA", "A10G"):
         assert gpu_id(name) not in ids, name
-    assert gpu_id("RTX6000-Ada") == "rtx-6000-ada"
+        assert gpu_id(name, ids) not in ids, name
+    for name in ("RTX6000-Ada", "RTX6000Ada", "RTX 6000 Ada"):
+        assert gpu_id(name) == "rtx-6000-ada"
+    for name in ("RTXPRO6000S", "RTX-PRO-6000S", "RTX PRO 6000S"):
+        assert gpu_id(name) == "rtx-pro-6000s"
+    assert gpu_id("GTX1660S") == "gtx-1660s"
+    for name in ("NVIDIA A10", "nvidia_a10", "A 10"):
+        assert gpu_id(name, ids) == "a10"
+    assert gpu_id("GeForce RTX 4090", ids) == "rtx-4090"
+
+
+def test_an_imported_list_never_stands_in_the_way_of_the_next_command(
+    tmp_path: Path, command: Command
+) -> None:
+    text = VMS.splitlines()[0] + "\nx,NVIDIA A10,2.0,4,16,,3.00,,us-1\n"
+    (tmp_path / "nv.csv").write_text(text, encoding="utf-8")
+    said = command("catalogue", "import", tmp_path / "nv.csv", "--format", "skypilot")
+    assert "NVIDIA A10 is listed as a10\n" in said.out
+    listed = command("catalogue", "list", "--gpu", "a10", "--provider", "nv", "--json").json
+    assert [row["usd_per_gpu_hour"] for row in listed["hourly_offers"]] == ["1.5"]
+    assert command("price", "--gpu", "rtx-4090", "--days", "7").status == 0
+
+
+def test_other_accelerators_than_gpus_are_left_out(tmp_path: Path, command: Command) -> None:
+    names = ["Virtex UltraScale (VU9P)", "FPGA", "U30", "Gaudi HL-205", "Inferentia2", "Trainium"]
+    rows = [f"m{n},{name},1.0,8,64,,1.65,0.5,us-1" for n, name in enumerate(names)]
+    text = "\n".join([VMS.splitlines()[0], *rows, "p5,H100,8.0,192,2048,,55.04,12.5,us-1", ""])
+    (tmp_path / "aws.csv").write_text(text, encoding="utf-8")
+    said = command("catalogue", "import", tmp_path / "aws.csv", "--format", "skypilot").out
+    assert "2 hourly offers by aws" in said
+    assert "6 rows with an accelerator that is no GPU" in said
+
+
+def test_a_providers_name_is_no_path(tmp_path: Path, vms: Path, command: Command) -> None:
+    words = ["catalogue", "import", vms, "--format", "skypilot", "--provider", "a/../b"]
+    said = command(*words)
+    assert said.status == 0
+    assert [p.name for p in (tmp_path / "home" / "catalogues").iterdir()] == ["skypilot-a-..-b.csv"]
+    assert "in place of" not in said.out
+    assert "in place of the list of that name" in command(*words).out
+
+
+def test_where_an_imported_list_can_not_be_written(
+    tmp_path: Path, vms: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["catalogue", "import", vms, "--format", "skypilot", "--out"]
+    for out in (".", tmp_path, ""):
+        assert "a folder of that name" in command.refused(*words, out)
+    for out in ("none/x.csv", "a\x00b.csv"):
+        assert "can't be written" in command.refused(*words, out, status=3)
+    assert "Missing option '--format'" in command.refused("catalogue", "import", vms)
+    assert "skypilot" in command.refused("catalogue", "import", vms, "--format", "json")
+    assert [p.name for p in tmp_path.iterdir()] == ["acme"]

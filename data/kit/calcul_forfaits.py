@@ -19,6 +19,7 @@ import csv
 import decimal
 import difflib
 import io
+import os
 import re
 import sys
 from decimal import ROUND_HALF_UP, Decimal
@@ -76,7 +77,7 @@ def read_prices(path: Path) -> list[dict[str, str]]:
         raise Stop(2, f"{path.name} is not UTF-8. Save it as CSV in UTF-8.") from None
     except csv.Error as error:
         raise Stop(2, f"{path.name} is no CSV file: {error}. Save it as CSV with commas.") from None
-    if not reader.fieldnames or set(reader.fieldnames) != set(COLUMNS):
+    if not reader.fieldnames or sorted(reader.fieldnames) != sorted(COLUMNS):
         raise Stop(2, f"{path.name}, line 1: the columns are {', '.join(COLUMNS)}, with commas.")
     if not rows:
         raise Stop(2, f"{path.name} has a header and no row.")
@@ -174,11 +175,21 @@ def main() -> int:
     )
     parser.add_argument("--provider", help="only this provider's packs")
     decimal.getcontext().prec = 90
+    # A provider's name may be in letters that the terminal's encoding lacks.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        print("\n".join(answer(parser.parse_args())))
+        print("\n".join(answer(parser.parse_args())), flush=True)
     except Stop as stop:
         print(f"calcul_forfaits: {stop}", file=sys.stderr)
         return stop.status
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nothing is left to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"calcul_forfaits: the answer can't be written: {error.strerror}.", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0
 
 

@@ -12,7 +12,7 @@ from gpucost_tui.errors import EnvironmentLacks, WrongUse
 from gpucost_tui.files import write_atomic
 from gpucost_tui.pricing import gpus, kept, listing, skypilot
 from gpucost_tui.pricing.calculator import pack_days
-from gpucost_tui.pricing.catalogue import checked, load, read_catalogue
+from gpucost_tui.pricing.catalogue import checked, load, read_catalogue, vocabulary
 from gpucost_tui.pricing.price_list import iso_date, parse
 from gpucost_tui.pricing.sheets import read_bytes, refuse
 from gpucost_tui.text import clean, count, listed
@@ -105,7 +105,7 @@ def remove(name: str) -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["skypilot"]),
+    metavar="skypilot",
     required=True,
     help="Whose form the file has.",
 )
@@ -126,18 +126,21 @@ def import_(
     SkyPilot's vms.csv prices whole instances; what is kept is the price of one GPU and hour.
     Every name that became an id is shown: none becomes another GPU.
     """
+    if form != "skypilot":
+        raise WrongUse("the one form that is read is skypilot", where=f"--format '{clean(form)}'")
     path = Path(file)
     data = read_bytes(path)
     seller = " ".join((provider or _seller(path)).split())
     told = " ".join((source or f"SkyPilot catalogue file {path.name}").split())
     day = _day(path, observed_on)
     found = skypilot.read_skypilot(
-        data, name=path.name, provider=seller, observed_on=day, source=told
+        data, name=path.name, provider=seller, observed_on=day, source=told, known=vocabulary()
     )
     written = skypilot.offers_csv(found.offers)
     name = f"skypilot-{seller}.csv"
-    refuse(name, parse(written, name).problems)
-    target = kept.keep(written, name).path if out is None else _write(Path(out), written)
+    refuse(name, parse(written, name, vocabulary()).problems)
+    put = kept.keep(written, name) if out is None else _write(Path(out), written)
+    target = put.path
     rows = count(len(found.offers), "hourly offer")
     click.echo(f"{clean(path)}: {rows} by {clean(seller)}, observed on {day}.")
     known = load().gpus() if out is None else load([target]).gpus()
@@ -145,7 +148,7 @@ def import_(
         click.echo(f"  {clean(given)} is listed as {gpu}{_remark(gpu, known)}")
     for reason, number in found.left_out.items():
         click.echo(f"  left out: {count(number, 'row')} {reason}")
-    click.echo(f"  {clean(target)}")
+    click.echo(f"  {clean(target)}{', in place of the list of that name' if put.replaced else ''}")
 
 
 def _seller(path: Path) -> str:
@@ -170,11 +173,18 @@ def _remark(gpu: str, known: tuple[str, ...]) -> str:
     return f" (the file does not say which: not taken for {listed(others)})" if others else ""
 
 
-def _write(target: Path, data: bytes) -> Path:
+def _write(target: Path, data: bytes) -> kept.Kept:
+    where = clean(target)
     try:
+        if target.is_dir():
+            raise WrongUse("there is a folder of that name", where=where, fix="Name a file")
+        replaced = target.exists()
         write_atomic(target, data)
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise EnvironmentLacks(
-            f"the price list can't be written: {clean(error.strerror)}", where=clean(target)
+            f"the price list can't be written: {clean(reason)}",
+            where=where,
+            fix="Name another place",
         ) from None
-    return target
+    return kept.Kept(target, replaced)

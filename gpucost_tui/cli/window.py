@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from gpucost_tui.errors import WrongUse
 from gpucost_tui.pricing.answer import answer_json, answer_window
 from gpucost_tui.pricing.catalogue import load
 from gpucost_tui.pricing.schedule import Schedule, read_tasks, schedule
+from gpucost_tui.pricing.showing import WIDTH
 from gpucost_tui.pricing.showing_window import timeline_lines, window_lines
 from gpucost_tui.pricing.window import Window, window_between
 from gpucost_tui.text import clean
@@ -72,7 +74,9 @@ def window(
         print_json(document)
         return
     if isinstance(source, Schedule):
-        click.echo("\n".join([*timeline_lines(source), ""]))
+        # A narrow terminal would break the bars of the timeline; COLUMNS is heeded too.
+        width = min(max(shutil.get_terminal_size().columns, 40), WIDTH)
+        click.echo("\n".join([*timeline_lines(source, width), ""]))
     click.echo("\n".join(window_lines(answer, gpu=gpu, with_hourly=with_hourly)))
 
 

@@ -169,8 +169,9 @@ def ways_to_cover(
             said.append(f"Waits in it hold the rental for {hours} h: {names}.")
     needed = {days: -(-seconds // (days * 86_400)) for days in priced_days or (longest,)}
     ways = [f"--periods {n} for {days} days each" for days, n in needed.items() if n <= MAX_PERIODS]
+    when = "" if priced_days else ", once a price list has a price for them"
     said.append(
-        f"Or price packs in sequence: {', or '.join(ways)}. Renewal is never assumed."
+        f"Or price packs in sequence{when}: {', or '.join(ways)}. Renewal is never assumed."
         if ways
         else f"It is longer than {MAX_PERIODS} packs in sequence."
     )

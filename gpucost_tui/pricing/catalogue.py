@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpucost_tui import resources
-from gpucost_tui.errors import WrongUse
+from gpucost_tui.errors import InputError, WrongUse
 from gpucost_tui.pricing import kept
 from gpucost_tui.pricing.gpus import known_gpu
 from gpucost_tui.pricing.price_list import PACK_DAYS, CatalogueFile, HourlyOffer, PackPrice, parse
@@ -34,6 +34,7 @@ __all__ = [
     "kept_catalogues",
     "load",
     "read_catalogue",
+    "vocabulary",
 ]
 
 #: The shipped files: their GPU ids are the vocabulary that other lists are held to.
@@ -124,8 +125,16 @@ def kept_catalogues() -> list[CatalogueFile]:
     Raises:
         InputError: One was damaged after it was added.
     """
-    files = [read_catalogue(path) for path in kept.kept_files()]
+    files = [_kept(path) for path in kept.kept_files()]
     return sorted(files, key=lambda file: (-file.dates[-1].toordinal(), file.name))
+
+
+def _kept(path: Path) -> CatalogueFile:
+    try:
+        return read_catalogue(path)
+    except InputError as error:
+        remove = f"or forget it: 'gpucost catalogue remove {clean(path.name)}'"
+        raise InputError(error.what, where=error.where, fix=f"{error.fix}, {remove}") from None
 
 
 def read_catalogue(path: Path, data: bytes | None = None) -> CatalogueFile:
@@ -149,5 +158,9 @@ def checked(path: Path, data: bytes | None = None) -> CatalogueFile:
     Raises:
         InputError: The file can't be read at all.
     """
-    known = {row.gpu for file in built_in() for row in file.rows}
-    return parse(read_bytes(path) if data is None else data, path.name, known)
+    return parse(read_bytes(path) if data is None else data, path.name, vocabulary())
+
+
+def vocabulary() -> frozenset[str]:
+    """Return the ids of GPUs as the shipped lists spell them."""
+    return frozenset(row.gpu for file in built_in() for row in file.rows)

@@ -50,12 +50,29 @@ def suggestions(name: str, known: Iterable[str]) -> list[str]:
     if same:
         return [same]
     lowered = re.sub(r"[\s_]+", "-", name.strip().casefold())
+    lowered = re.sub(r"(?<![a-z0-9])([0-9]+)-?gi?b?(?![a-z0-9])", r"\1gb", lowered)
+    ids = [gpu for gpu in ids if not _contradicts(gpu, lowered)]
+    words = set(lowered.split("-"))
+    reordered = [gpu for gpu in ids if set(gpu.split("-")) == words]
+    if reordered:
+        return reordered[:4]
     narrower = more_specific(lowered, ids)
     if narrower:
         return narrower[:4]
     by_key = {squashed(gpu): gpu for gpu in ids}
     near = difflib.get_close_matches(squashed(name)[:60], by_key, n=4, cutoff=0.7)
     return [by_key[key] for key in near]
+
+
+def _contradicts(gpu: str, name: str) -> bool:
+    """Return whether an id says another amount of memory, or another form, than a name does."""
+    return any(
+        bool(one and other) and not one & other
+        for one, other in (
+            (set(re.findall(pattern, gpu)), set(re.findall(pattern, name)))
+            for pattern in (r"[0-9]+gb", r"sxm|pcie|nvl")
+        )
+    )
 
 
 def known_gpu(name: str, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from gpucost_tui.errors import EnvironmentLacks, WrongUse
 from gpucost_tui.text import clean, listed
 
 _NAME = "gpucost-tui"
+_LONGEST = 160  # bytes of a name; file systems end at 255, and a scratch file needs some of them
 
 
 class Kept(NamedTuple):
@@ -22,7 +23,11 @@ class Kept(NamedTuple):
 
 
 def data_folder() -> Path:
-    """Return the user's data folder: ``GPUCOST_DATA_HOME``, else where the system keeps such."""
+    """Return the user's data folder: ``GPUCOST_DATA_HOME``, else where the system keeps such.
+
+    Raises:
+        EnvironmentLacks: Neither is known: no ``HOME``, and no account with one.
+    """
     named = os.environ.get("GPUCOST_DATA_HOME")
     if named:
         return Path(named)
@@ -30,19 +35,37 @@ def data_folder() -> Path:
     if system == "linux":
         # What platformdirs answers here, without the 10 ms that its import costs every price.
         base = os.environ.get("XDG_DATA_HOME", "")
-        return (Path(base) if base.strip() else Path("~/.local/share").expanduser()) / _NAME
+        if base.strip():
+            return Path(base) / _NAME
+        try:
+            return Path("~/.local/share").expanduser() / _NAME
+        except RuntimeError:
+            raise EnvironmentLacks(
+                "there is no home folder to keep catalogues in",
+                fix="Name a folder in GPUCOST_DATA_HOME",
+            ) from None
     import platformdirs
 
     return platformdirs.user_data_path(_NAME, appauthor=False)
 
 
 def kept_files() -> list[Path]:
-    """Return the kept price lists, by name. No folder: none."""
-    folder = data_folder() / "catalogues"
+    """Return the kept price lists, by name. No home or no folder: none.
+
+    Raises:
+        EnvironmentLacks: There is a folder, and it can't be read: its prices would be left out.
+    """
     try:
-        return sorted(path for path in folder.glob("*.csv") if not path.name.startswith("."))
-    except OSError as error:
+        folder = data_folder() / "catalogues"
+    except EnvironmentLacks:
+        return []
+    try:
+        paths = sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except (OSError, ValueError) as error:
         raise _lacking(folder, error) from None
+    return [path for path in paths if path.name.endswith(".csv") and path.name[0] != "."]
 
 
 def keep(data: bytes, name: str) -> Kept:
@@ -53,15 +76,20 @@ def keep(data: bytes, name: str) -> Kept:
     """
     from gpucost_tui.files import write_atomic
 
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name).stem).strip(".-")[:80] or "catalogue"
-    path = data_folder() / "catalogues" / f"{stem}.csv"
+    path = data_folder() / "catalogues" / f"{_stem(name)}.csv"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replaced = path.exists()
         write_atomic(path, data)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _lacking(path, error) from None
     return Kept(path, replaced)
+
+
+def _stem(name: str) -> str:
+    """Letters of every script stay, so that two names in one of them don't become the same."""
+    safe = re.sub(r"[^\w.-]+", "-", os.path.splitext(name)[0]).strip(".-")  # noqa: PTH122
+    return safe.encode()[:_LONGEST].decode(errors="ignore").rstrip(".-") or "catalogue"
 
 
 def forget(name: str) -> Path:
@@ -82,9 +110,10 @@ def forget(name: str) -> Path:
     return path
 
 
-def _lacking(path: Path, error: OSError) -> EnvironmentLacks:
+def _lacking(path: Path, error: OSError | ValueError) -> EnvironmentLacks:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
     return EnvironmentLacks(
-        f"the folder for your catalogues can't be used: {clean(error.strerror)}",
+        f"the folder for your catalogues can't be used: {clean(reason)}",
         where=clean(path),
         fix="Name another folder in GPUCOST_DATA_HOME",
     )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpucost_tui.pricing.catalogue import Catalogue, CatalogueFile, HourlyOffer, PackPrice
 from gpucost_tui.pricing.showing import fitted, padded
-from gpucost_tui.text import clean, money
+from gpucost_tui.text import clean, count, money
 
 
 class Listing(NamedTuple):
@@ -97,7 +97,7 @@ def listing_lines(listing: Listing) -> list[str]:
             f"{offer.provisioning:<9}  {clean(offer.provider, limit=24)}, {offer.observed_on}, "
             f"{clean(offer.product, limit=50)}, {clean(offer.source, limit=60)}"
         )
-    names = [f"{clean(file.name)} ({len(file.rows)} rows)" for file in listing.files]
+    names = [f"{clean(file.name)} ({count(len(file.rows), 'row')})" for file in listing.files]
     none = [] if lines else ["no price for that choice"]
     return [*lines, *none, f"From: {', '.join(names)}"]
 

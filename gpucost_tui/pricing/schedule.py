@@ -145,6 +145,10 @@ def read_tasks(path: Path) -> list[Task]:
         raise InputError(
             f"the file is not UTF-8 (byte {error.start})", where=where, fix="Save it as UTF-8"
         ) from None
+    except ArithmeticError:
+        raise InputError(
+            "a number has an exponent that no duration has", where=where, fix=_FORM
+        ) from None
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"the file is no TOML: {clean(error, limit=200)}", where=where, fix=_FORM

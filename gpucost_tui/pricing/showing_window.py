@@ -60,8 +60,11 @@ def _covering_lines(answer: WindowAnswer) -> list[str]:
         return [f"Packs that cover it: {', '.join(said)}."]
     if answer.covering_in_sequence:
         days = " or ".join(str(days) for days in answer.covering_in_sequence)
-        return [f"No single pack covers it; {answer.periods} in sequence do, of {days} days each."]
-    lines = [f"No single pack covers it: the longest lasts {PACK_DAYS[-1] * 24} h."]
+        lines = [f"No single pack covers it; {answer.periods} in sequence do, of {days} days each."]
+        if answer.candidates:
+            return lines
+    else:
+        lines = [f"No single pack covers it: the longest lasts {PACK_DAYS[-1] * 24} h."]
     for way in answer.ways:
         lines += wrapped(way)
     return lines

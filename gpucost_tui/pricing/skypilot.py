@@ -19,14 +19,14 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from typing import NamedTuple
 
 from gpucost_tui.errors import InputError
 from gpucost_tui.pricing.amounts import exact
-from gpucost_tui.pricing.gpus import is_id
+from gpucost_tui.pricing.gpus import is_id, spelled_otherwise
 from gpucost_tui.pricing.price_list import HOURLY_COLUMNS, HourlyOffer
 from gpucost_tui.pricing.sheets import Problem, Row, read_sheet, refuse
 from gpucost_tui.text import clean
@@ -37,7 +37,7 @@ _ABSURD_USD_HOUR = 100_000
 _LEAST_SHARE = Decimal("0.001")
 _DECIMALS = Decimal("0.0000000001")
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{0,17})?(?:[eE][+-]?[0-9]{1,2})?")
-_NO_GPU = ("tpu", "trainium", "inferentia", "gaudi", "habana")
+_NO_GPU = ("tpu", "trainium", "inferentia", "gaudi", "habana", "fpga", "virtex", "alveo", "u30")
 #: The same GPU, its words in another order or shortened: nothing is added to what the name says.
 _SAME = {
     "A100-80GB-SXM": "a100-sxm-80gb",
@@ -54,16 +54,29 @@ class Imported(NamedTuple):
     left_out: dict[str, int]
 
 
-def gpu_id(name: str) -> str:
-    """Return the id that a SkyPilot name becomes: ``RTX4090`` → ``rtx-4090``; never another GPU."""
+def gpu_id(name: str, known: Iterable[str] = ()) -> str:
+    """Return the id that a SkyPilot name becomes: ``RTX4090`` → ``rtx-4090``; never another GPU.
+
+    Args:
+        name: As the file has it.
+        known: Ids whose spelling is taken where only the spelling differs.
+    """
     if name in _SAME:
         return _SAME[name]
-    spaced = re.sub(r"^RTX(?=[A-Z]?[0-9])", "RTX-", name)
-    return re.sub(r"[\s_]+", "-", spaced).lower()
+    spaced = re.sub(r"^([GR]TX)(PRO)?(?=[A-Z]?[0-9])", r"\1-\2-", name).replace("--", "-")
+    spaced = re.sub(r"(?<=[0-9])Ada$", "-Ada", spaced)
+    gpu = re.sub(r"[\s_]+", "-", spaced).lower()
+    return spelled_otherwise(gpu, known) or gpu
 
 
 def read_skypilot(
-    data: bytes, *, name: str, provider: str, observed_on: date, source: str
+    data: bytes,
+    *,
+    name: str,
+    provider: str,
+    observed_on: date,
+    source: str,
+    known: Collection[str] = (),
 ) -> Imported:
     """Read a SkyPilot ``vms.csv``.
 
@@ -73,6 +86,7 @@ def read_skypilot(
         provider: Who sells; the file doesn't say.
         observed_on: When the prices were observed; the file doesn't say.
         source: Where the file is from.
+        known: Ids of GPUs as other lists spell them.
 
     Raises:
         InputError: It is no such file, a row is malformed, or no row gives an offer.
@@ -84,7 +98,7 @@ def read_skypilot(
         fix = f"SkyPilot's form has {', '.join(NEEDED)}"
         problems += [Problem(1, f"column '{column}' is missing", fix) for column in missing]
     refuse(name, problems)
-    reader = _Reader(provider, observed_on, source, name)
+    reader = _Reader(provider, observed_on, source, name, known)
     for row in sheet.rows:
         reader.read(row)
     refuse(name, reader.problems)
@@ -101,8 +115,12 @@ def read_skypilot(
 class _Reader:
     """Collects offers by cell from the rows of one file."""
 
-    def __init__(self, provider: str, observed_on: date, source: str, name: str) -> None:
+    def __init__(
+        self, provider: str, observed_on: date, source: str, name: str, known: Collection[str]
+    ) -> None:
         self._facts = (provider, observed_on, source, name)
+        self._known = known
+        self._ids: dict[str, str] = {}
         self.offers: dict[tuple[object, ...], HourlyOffer] = {}
         self.names: dict[str, str] = {}
         self.left_out: Counter[str] = Counter()
@@ -120,7 +138,7 @@ class _Reader:
             self.left_out["with the accelerator's price alone, its machine is billed apart"] += 1
             return
         count = self._number(row, "AcceleratorCount")
-        gpu = gpu_id(given)
+        gpu = self._id(given)
         if not is_id(gpu):
             self._problem(row, "AcceleratorName", "can't be made an id", "Rename it in the file")
         if count is not None and not _LEAST_SHARE <= count <= 10_000:
@@ -128,6 +146,11 @@ class _Reader:
         elif count is not None and is_id(gpu):
             self.names[given] = gpu
             self._prices(row, gpu, count)
+
+    def _id(self, given: str) -> str:
+        if given not in self._ids:
+            self._ids[given] = gpu_id(given, self._known)
+        return self._ids[given]
 
     def _prices(self, row: Row, gpu: str, count: Decimal) -> None:
         priced = False
