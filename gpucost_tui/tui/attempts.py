@@ -17,7 +17,7 @@ from gpucost_tui.tui.attempts_columns import DEFAULT, shown_columns
 from gpucost_tui.tui.attempts_data import Attempts, known_campaigns, of_all, of_campaign, of_file
 from gpucost_tui.tui.attempts_query import QUICK, Query, apply, row_like
 from gpucost_tui.tui.attempts_words import NO_ATTEMPT, NO_CAMPAIGN, about
-from gpucost_tui.tui.safe import filled, fit, plain
+from gpucost_tui.tui.safe import TYPED, filled, fit, plain
 from gpucost_tui.tui.screen import PlaceScreen
 from gpucost_tui.tui.table_view import FrameRows, VirtualTable
 
@@ -68,7 +68,7 @@ class AttemptsScreen(PlaceScreen):
 
     def content(self) -> Iterable[Widget]:
         yield Static(id="said", markup=False)
-        yield Input(placeholder="words, or column:word", id="filter", compact=True)
+        yield Input(placeholder="words, or column:word", id="filter", compact=True, restrict=TYPED)
         yield Static(id="empty", markup=False)
         yield VirtualTable(id="attempts")
         yield Static(id="about", markup=False)

@@ -16,6 +16,7 @@ DEFAULT = (
     "round",
     "status",
     "corpus_accepted",
+    "excluded",
     "quality",
     "pass_s",
     "padding_ratio",
@@ -71,7 +72,7 @@ def _look(name: str) -> _Look:
     if name == "corpus_accepted":
         return _verdict, False, lambda value: "good" if value else "bad"
     if name == "excluded":
-        return lambda value: state_word("excluded") if value else "no", False, None
+        return lambda value: state_word("excluded") if value else "-", False, None
     if name in ("ids_match", "format_ok", "quality_ok", "subgroups_ok", "compiled"):
         return _flag, False, None
     if name.endswith("_s"):

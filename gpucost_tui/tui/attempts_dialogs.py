@@ -38,9 +38,7 @@ class ColumnsDialog(ModalScreen[tuple[str, ...] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Close", tooltip="Leave the columns as they are"),
         Binding("enter", "take", "Show them", tooltip="Show the marked columns", priority=True),
-        Binding(
-            "space", "mark", "Mark", tooltip="Mark a column, or unmark it", priority=True
-        ),
+        Binding("space", "mark", "Mark", tooltip="Mark a column, or unmark it", priority=True),
         Binding("a", "all", "All", tooltip="Mark every column"),
         Binding("d", "usual", "Usual", tooltip="Mark the usual columns"),
     ]
@@ -205,7 +203,7 @@ class ExportDialog(_FileDialog):
     def act(self, path: Path) -> None:
         if path.exists() and path != self._asked:
             self._asked = path
-            self.query_one(Field).wrong("It is there already: export once more to replace it.")
+            self.query_one(Field).wrong("It is there: enter once more replaces it.")
             return
         frame = without_own(self._frame)
         if not self.query_one(Tick).value:

@@ -12,7 +12,7 @@ from textual.widgets import Input, Label, Static
 
 from gpucost_tui.text import clean, count
 from gpucost_tui.tui.attempts_prediction_rows import Predictions, read_predictions
-from gpucost_tui.tui.safe import GLYPHS, filled, plain
+from gpucost_tui.tui.safe import GLYPHS, TYPED, filled, plain
 from gpucost_tui.tui.table_view import Column, FrameRows, VirtualTable, words
 from gpucost_tui.tui.whole import WholeDialog
 from gpucost_tui.tui.work import Work
@@ -51,7 +51,7 @@ class PredictionsDialog(WholeDialog):
         with Vertical(classes="dialog"):
             yield Label(self._title(), classes="dialog-title")
             yield Static(id="said", markup=False)
-            yield Input(placeholder="a text to look for", id="search", compact=True)
+            yield Input(placeholder="a text to look for", id="search", compact=True, restrict=TYPED)
             yield VirtualTable(id="predictions", frozen=2)
             yield VerticalScroll(Static(id="entry", markup=False), id="whole", can_focus=False)
 

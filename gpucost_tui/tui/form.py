@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.suggester import Suggester
 from textual.widgets import Input, Label, Static
 
-from gpucost_tui.tui.safe import filled, plain
+from gpucost_tui.tui.safe import TYPED, filled, plain
 
 
 class Field(Vertical):
@@ -26,6 +26,7 @@ class Field(Vertical):
             value,
             placeholder=hint,
             compact=True,
+            restrict=TYPED,
             id=name,
             suggester=PathSuggester(here) if here is not None else None,
         )

@@ -99,7 +99,8 @@ class WindowDialog(ModalScreen[GivenWindow | None]):
             given = self._given()
         except GpucostError as error:
             at = next((name for name in fields if f"--{name}" in (error.where or "")), "start")
-            fix = f". {error.fix}" if error.fix else ""
+            # What the command would say of its options helps nobody in front of a form.
+            fix = f". {error.fix}" if error.fix and "--" not in error.fix else ""
             fields[at].wrong(f"{error.what}{fix}.")
             fields[at].take_focus()
         else:

@@ -11,6 +11,9 @@ from gpucost_tui.text import clean
 #: A longer text is cut on its way to the screen; the files have it whole.
 LONGEST = 4_000
 
+#: For ``Input(restrict=…)``: what is pasted into a field must not steer the terminal either.
+TYPED = r"[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]*"
+
 #: State -> glyph: what colour says is said by a glyph and a word too.
 GLYPHS = {
     "draft": "◇",

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #: Rows fetched at once: more than any window is high.
 PAGE = 128
 _GAP = "  "
-#: Rows looked at to find how wide a column must be.
-_SAMPLE = 200
+#: First and last rows looked at to find how wide a column must be; paging may widen it.
+_SAMPLE = 100
 
 
 class Rows(Protocol):
@@ -178,7 +178,7 @@ class VirtualTable(ScrollView, can_focus=True):
     # Content
 
     def fill(self, rows: Rows, columns: Sequence[Column], *, cursor: int = 0) -> None:
-        """Show rows under columns; widths follow the first rows and stay while one pages."""
+        """Show rows under columns."""
         self.rows, self.columns = rows, tuple(columns)
         self._pages.clear()
         self._lines.clear()
@@ -196,16 +196,26 @@ class VirtualTable(ScrollView, can_focus=True):
         return dict(zip([c.name for c in self.columns], self._row(row), strict=True))
 
     def _measured(self) -> tuple[int, ...]:
-        names = [column.name for column in self.columns]
-        sample = self.rows.page(0, _SAMPLE, names) if len(self.rows) and names else []
-        widths = []
-        for number, column in enumerate(self.columns):
-            longest = max(
-                (cell_len(fit(column.show(row[number]), column.widest)) for row in sample),
-                default=0,
-            )
-            widths.append(max(longest, min(cell_len(column.head), column.widest), 1))
-        return tuple(widths)
+        names, height = [column.name for column in self.columns], len(self.rows)
+        heads = tuple(max(min(cell_len(c.head), c.widest), 1) for c in self.columns)
+        if not height or not names:
+            return heads
+        first = self._wide_enough(heads, self.rows.page(0, _SAMPLE, names))
+        return self._wide_enough(first, self.rows.page(max(height - _SAMPLE, 0), _SAMPLE, names))
+
+    def _wide_enough(self, widths: Sequence[int], rows: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+        """Return widths that rows fit into, up to each column's widest."""
+        found = []
+        for number, (column, width) in enumerate(zip(self.columns, widths, strict=True)):
+            for row in rows if width < column.widest else ():
+                width = max(width, cell_len(fit(column.show(row[number]), column.widest)))
+            found.append(width)
+        return tuple(found)
+
+    def _widened(self) -> None:
+        """Take the widths that rows further down asked for."""
+        self.virtual_size = Size(sum(self._spans()), len(self.rows) + 1)
+        self.refresh()
 
     def _spans(self) -> list[int]:
         """Return the cells that each column takes with its gap; the first has the cursor's mark."""
@@ -219,6 +229,11 @@ class VirtualTable(ScrollView, can_focus=True):
                 self._pages.clear()
             names = [column.name for column in self.columns]
             self._pages[page] = self.rows.page(page * PAGE, PAGE, names)
+            wider = self._wide_enough(self._widths, self._pages[page])
+            if wider != self._widths:
+                self._widths = wider
+                self._lines.clear()
+                self.call_later(self._widened)
         return self._pages[page][row % PAGE]
 
     # Painting
