@@ -241,7 +241,7 @@ def _inline(changes: Values) -> Any:
 
 
 def _spelled(value: Any) -> str:
-    return tomlkit.item(value).as_string()
+    return str(tomlkit.item(value).as_string())
 
 
 def _key(name: str) -> str:

@@ -10,8 +10,8 @@ import click
 from gpucost_tui.cli.common import say, table
 
 if TYPE_CHECKING:
-    from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.campaign.fold import State
+    from gpucost_tui.campaign.folder import Campaign
 
 
 @click.command()
@@ -22,7 +22,6 @@ def demo(folder: str) -> None:
     A synthetic demonstration: 1000 made-up tickets, a tiny classifier, batch 1, 4 and 8, five
     passes each in rotated order. Offline. A demonstration that was cut off goes on.
     """
-    from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.campaign.runner import Options
     from gpucost_tui.cli.run import foreground, summary
 
@@ -92,14 +91,15 @@ def answer(folder: str, campaign: Campaign, state: State) -> list[str]:
         f"quality: {of}{protocol.quality.metric}, at least {protocol.quality.threshold:g} asked. "
         "padding: tokens",
         "computed over real tokens. peak: " + _scope(state),
-        "Five passes describe a small series; which differences are settled, `gpucost compare` says.",
+        "Five passes describe a small series; `gpucost compare` says which differences are settled.",
         "",
         f"Raw table     {shown}/raw_results.csv, one row per attempt",
         f"Predictions   {shown}/attempts/*/predictions.parquet",
         f"Everything    {shown}/journal.jsonl",
         "",
-        f"Next: gpucost attempts {shown}",
-        f"      gpucost new my-campaign --protocol classification-batch --corpus my.jsonl "
+        f"Next: gpucost compare {shown}     which differences are settled, and why",
+        f"      gpucost {shown}             the same in the app",
+        "      gpucost new my-campaign --protocol classification-batch --corpus my.jsonl "
         "--model demo",
         "",
     ]
