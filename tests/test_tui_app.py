@@ -347,3 +347,11 @@ def drained(master: int, process: subprocess.Popen[bytes]) -> None:
                 os.read(master, 65536)
             except OSError:
                 return
+
+
+async def test_a_named_campaign_is_shown_and_not_the_list(tmp_path: Path) -> None:
+    folder = sealed_campaign(tmp_path / "one").folder
+    app = app_on(folder)
+    app.remembered.opened(folder, "home")
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.current_mode == "review")

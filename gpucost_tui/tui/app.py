@@ -92,7 +92,9 @@ class GpucostApp(App[int]):
         if self.table_asked_for is not None:
             self.action_place("attempts")
         elif self._first is not None:
-            self.open_campaign(self._first, place=self.remembered.place_of(self._first) or "review")
+            place = self.remembered.place_of(self._first)
+            # Home lists campaigns; who names one wants to see it.
+            self.open_campaign(self._first, place=place if place and place != "home" else "review")
         elif self.remembered.recent:
             folder, place = self.remembered.recent[0]
             if Path(folder).parent == self.here.resolve() and Path(folder).is_dir():

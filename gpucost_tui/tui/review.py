@@ -91,7 +91,8 @@ class ReviewScreen(PlaceScreen):
         now = (snapshot.folder, versions.get("protocol"), versions.get("manifest"))
         if self._looked != now:
             if self._looked is not None and self._looked[0] == now[0]:
-                self._said = "protocol.toml was changed: looking again"
+                changed = self._looked[1] != now[1]
+                self._said = "protocol.toml was changed" if changed else ""
             if self._looked is None or self._looked[0] != now[0]:
                 self._review, self._said = None, ""
             self._looked = now
