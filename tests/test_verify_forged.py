@@ -334,6 +334,18 @@ def variant_renamed_in_a_new_chain(folder: Path) -> None:
     rewrite(folder, records)
 
 
+def batch_renamed_at_its_start(folder: Path) -> None:
+    records = lines(folder)
+    event(records, "attempt_started", 4)["data"]["row"]["batch_size"] = 8
+    rewrite(folder, records)
+
+
+def commitment_without_a_host(folder: Path) -> None:
+    records = lines(folder)
+    event(records, "committed")["data"]["hosts"] = []
+    rewrite(folder, records)
+
+
 def more_rounds_than_sealed(folder: Path) -> None:
     Journal(folder).append("rounds_added", {"rounds": 9})
 
@@ -464,6 +476,8 @@ WAYS: list[tuple[Callable[[Path], None], str, str, str]] = [
     (excluded_for_a_cause_of_ones_own, "attempt 4, exclusion", "too-slow", "no such cause"),
     (slots_filled_in_another_order, "(attempt_started)", "slot 5, the first open one", "slot 6"),
     (variant_renamed_in_a_new_chain, "attempt 4, variant", "batch-4", "batch-8"),
+    (batch_renamed_at_its_start, "attempt 4, batch_size", "4", "8"),
+    (commitment_without_a_host, "hosts", "the hosts that are rented", "none"),
     (more_rounds_than_sealed, "(rounds_added)", "at most 4 rounds", "11"),
     (a_line_of_nonsense, "journal.jsonl, line 24", "an event", "something else"),
     (note_edited, "report/decision.md, line", "undecided", "decided"),
@@ -500,6 +514,14 @@ def shown(answer: Verification) -> str:
         f"{one.where}: expected {one.expected[:90]}, found {one.found[:90]}"
         for one in answer.findings.differences
     )
+
+
+def test_lines_of_a_later_version_are_named(folder: Path) -> None:
+    shutil.rmtree(folder / "report")
+    Journal(folder).append("teleported", {"to": "elsewhere"})
+    answer = verify([folder])
+    assert answer.ok
+    assert any("teleported" in said for said in answer.findings.not_checkable)
 
 
 def test_the_ways_are_many() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,8 @@ from gpucost_tui.campaign.lock import RunnerLock
 from gpucost_tui.campaign.seal import seal
 from gpucost_tui.campaign.table import write_tables
 from gpucost_tui.dossier.verify import verify
-from gpucost_tui.errors import NotACampaign
+from gpucost_tui.dossier.views import STALE
+from gpucost_tui.errors import EnvironmentLacks, NotACampaign
 
 
 @pytest.fixture(scope="module")
@@ -127,24 +127,29 @@ def test_tables_may_lag_while_a_runner_is_at_work(folder: Path) -> None:
     assert any("a runner is at work" in note for note in answer.findings.notes)
 
 
-def test_a_running_campaign_is_verified_from_another_process(tmp_path: Path) -> None:
-    """A real runner writes while the folder is verified again and again."""
-    campaign = support.draft(tmp_path / "camp", entries=12)
-    seal(campaign)
-    script = {**support.SCRIPT, "default": {"batch_s": 0.01}}
+def started_runner(folder: Path) -> subprocess.Popen[bytes]:
+    """Start a runner of its own process over the fake engine."""
     code = (
-        "import sys; from gpucost_tui.campaign.folder import Campaign\n"
+        "import pathlib, sys\n"
+        "from gpucost_tui.campaign.folder import Campaign\n"
         "from gpucost_tui.campaign.runner import Listener, Options, Wishes, run\n"
-        "run(Campaign(__import__('pathlib').Path(sys.argv[1])), wishes=Wishes(), "
-        "listener=Listener(), options=Options())"
+        "campaign = Campaign(pathlib.Path(sys.argv[1]))\n"
+        "run(campaign, wishes=Wishes(), listener=Listener(), options=Options())"
     )
     environment = {
         **support.environment(),
         "GPUCOST_ENGINE": "fake_engine:FakeEngine",
-        "GPUCOST_FAKE": json.dumps(script),
+        "GPUCOST_FAKE": json.dumps({**support.SCRIPT, "default": {"batch_s": 0.01}}),
         "HF_HUB_OFFLINE": "1",
     }
-    runner = subprocess.Popen([sys.executable, "-c", code, str(campaign.folder)], env=environment)
+    return subprocess.Popen([sys.executable, "-c", code, str(folder)], env=environment)
+
+
+def test_a_running_campaign_is_verified_from_another_process(tmp_path: Path) -> None:
+    """A real runner writes while the folder is verified again and again."""
+    campaign = support.draft(tmp_path / "camp", entries=12)
+    seal(campaign)
+    runner = started_runner(campaign.folder)
     looks = 0
     try:
         while runner.poll() is None:
@@ -157,6 +162,22 @@ def test_a_running_campaign_is_verified_from_another_process(tmp_path: Path) -> 
     assert runner.returncode == 0
     assert looks > 1
     assert verify([campaign.folder]).ok
+
+
+def test_a_runner_that_is_killed_leaves_nothing_but_stale_tables(tmp_path: Path) -> None:
+    campaign = support.draft(tmp_path / "camp", entries=12)
+    seal(campaign)
+    runner = started_runner(campaign.folder)
+    journal = campaign.journal_file
+    while journal.read_bytes().count(b'"event":"attempt_started"') < 3:
+        assert runner.poll() is None
+    runner.kill()
+    runner.wait()
+    answer = verify([campaign.folder])
+    assert all(one.found.endswith(STALE) for one in answer.findings.differences)
+    support.filled(campaign)
+    answer = verify([campaign.folder])
+    assert answer.ok, answer.findings.differences
 
 
 def test_what_was_set_aside_is_held_against_its_name(folder: Path) -> None:
@@ -265,7 +286,17 @@ def test_odd_values_in_a_forged_journal_are_differences(folder: Path) -> None:
         shutil.rmtree(copy)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read(folder: Path) -> None:
-    (folder / "raw_results.csv").chmod(0)
-    assert not verify([folder]).ok
+def test_a_file_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "manifest.json")
+
+    monkeypatch.setattr("gpucost_tui.dossier.verify.check_manifest", refused)
+    with pytest.raises(EnvironmentLacks, match=r"manifest\.json: it can't be read"):
+        verify([folder])
+
+
+@pytest.mark.parametrize("name", ["raw_results.csv", "manifest.json", "journal.jsonl"])
+def test_a_folder_in_a_files_place(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    assert any(name in one.where for one in verify([folder]).findings.differences)

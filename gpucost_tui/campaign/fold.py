@@ -216,3 +216,6 @@ _STEPS = {
     "torn_line_set_aside": _set_aside,
     **acts.STEPS,
 }
+
+#: Kinds of events that this version knows.
+KINDS = frozenset(_STEPS)

@@ -93,6 +93,8 @@ def _hosts(
     """The rented model is one that the hosts have."""
     if one.gpu in HOST_NAMES and one.host_gpu not in HOST_NAMES[one.gpu]:
         findings.differs(f"{where}, host_gpu", f"one of {HOST_NAMES[one.gpu]}", one.host_gpu)
+    if not one.hosts:
+        findings.differs(f"{where}, hosts", "the hosts that are rented", "none")
     for name in one.hosts:
         record = records.get(name)
         if record is None:

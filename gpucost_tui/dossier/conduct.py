@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost_tui.campaign.attempt import static_row
-from gpucost_tui.campaign.fold import State, advance
+from gpucost_tui.campaign.fold import KINDS, State, advance
 from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.journal import Event
 from gpucost_tui.dossier.agreed import gpu_names
@@ -16,6 +16,7 @@ from gpucost_tui.environment.host import host_id
 from gpucost_tui.errors import Differs
 from gpucost_tui.files import canonical_json, sha256_bytes
 from gpucost_tui.protocol.model import Protocol
+from gpucost_tui.text import listed
 
 
 def check_order(events: list[Event], manifest: Manifest, findings: Findings) -> None:
@@ -35,6 +36,7 @@ def _before(event: Event, state: State, protocol: Protocol, findings: Findings, 
     if event.event == "sealed":
         if state.manifest is not None or state.attempts:
             findings.differs(where, "one seal, before everything else", "a second one, or late")
+        findings.compare(f"{where}, campaign", protocol.name, event.data.get("campaign"))
     elif state.manifest is None and event.event != "torn_line_set_aside":
         findings.differs(where, "the seal before it", "none")
     if event.event == "attempt_started":
@@ -75,9 +77,21 @@ def _started(
         findings.differs(where, "a host seen before", event.data["row"].get("host"))
 
 
-def check_rows(manifest: Manifest, state: State, findings: Findings) -> None:
-    """Hold what an attempt says of itself against the sealed plan."""
+def note_unknown(events: list[Event], findings: Findings) -> None:
+    """Name kinds of events that this version does not know: what they change can't be checked."""
+    unknown = sorted({event.event for event in events} - KINDS)
+    if unknown:
+        findings.cannot(f"journal.jsonl: lines of kinds unknown to this version: {listed(unknown)}")
+
+
+def check_rows(manifest: Manifest, events: list[Event], state: State, findings: Findings) -> None:
+    """Hold what an attempt says of itself, at its beginning and at its end, against the plan."""
     slots = {slot.slot: slot for slot in _slots(state, manifest)}
+    begun = {
+        event.data["attempt"]: event.data["row"]
+        for event in events
+        if event.event == "attempt_started" and event.data.get("attempt") in state.attempts
+    }
     for attempt in state.attempts.values():
         findings.checked["attempts"] += 1
         where = f"journal.jsonl, attempt {attempt.number}"
@@ -85,13 +99,13 @@ def check_rows(manifest: Manifest, state: State, findings: Findings) -> None:
         if slot is None:
             findings.differs(where, "a slot of the schedule", f"slot {attempt.slot}")
             continue
-        row = attempt.row
-        expected, _ = static_row(manifest, slot, row["host"], {})
-        expected["gpu"] = row["gpu"]  # held against the host record
-        expected["configuration"] = f"{slot.variant} on {row['gpu'] or 'CPU'}"
-        findings.compare(where, expected, {name: row.get(name) for name in expected})
         folder = f"attempts/{attempt.number:04d}-{slot.variant}-r{slot.round}"
         findings.compare(f"{where}, folder", folder, attempt.folder)
+        for row in (begun[attempt.number], attempt.row):
+            expected, _ = static_row(manifest, slot, attempt.row["host"], {})
+            expected["gpu"] = row.get("gpu")  # held against the host record
+            expected["configuration"] = f"{slot.variant} on {row.get('gpu') or 'CPU'}"
+            findings.compare(where, expected, {name: row.get(name) for name in expected})
 
 
 def _slots(state: State, manifest: Manifest) -> list[Any]:

@@ -18,6 +18,8 @@ from gpucost_tui.errors import GpucostError
 from gpucost_tui.files import sha256_file
 from gpucost_tui.text import clean
 
+#: Details that every version's verdicts have, where they apply.
+_ALWAYS = frozenset({"identifiers", "format", "quality", "subgroups", "reasons"})
 _UNREADABLE = (
     GpucostError,
     OSError,
@@ -122,7 +124,7 @@ def _verdict(
     if isinstance(told, dict):
         for key in ("accepted", "attempt"):
             findings.compare(f"{where}, {key}", again[key], told.get(key))
-        findings.compare(f"{where}, details", _figures(again), _figures(told))
+        findings.compare(f"{where}, details", *_alike(_figures(again), _figures(told)))
 
 
 def _again(
@@ -181,6 +183,14 @@ def _figures(value: dict[str, Any]) -> Any:
     if isinstance(groups, list):
         groups = [{k: v for k, v in g.items() if k != "note"} for g in groups]
     return {**details, "format": counted, "subgroups": groups}
+
+
+def _alike(again: Any, told: Any) -> tuple[Any, Any]:
+    """Leave out details that only one of the two versions knows."""
+    if not isinstance(again, dict) or not isinstance(told, dict):
+        return again, told
+    both = _ALWAYS | (again.keys() & told.keys())
+    return tuple({k: v for k, v in one.items() if k in both} for one in (again, told))  # type: ignore[return-value]
 
 
 def _untimed(value: dict[str, Any]) -> dict[str, Any]:

@@ -27,12 +27,13 @@ from gpucost_tui.dossier.conduct import (
     check_hosts,
     check_order,
     check_rows,
+    note_unknown,
 )
 from gpucost_tui.dossier.findings import Findings
 from gpucost_tui.dossier.inputs import check_inputs, check_manifest
 from gpucost_tui.dossier.verdicts import check_verdicts
 from gpucost_tui.dossier.views import check_views, read_views
-from gpucost_tui.errors import GpucostError
+from gpucost_tui.errors import EnvironmentLacks, GpucostError
 from gpucost_tui.text import clean
 
 #: Said whenever no head from elsewhere was given.
@@ -103,12 +104,13 @@ def verify(
 
     Raises:
         NotACampaign: A folder is missing or holds no campaign.
+        EnvironmentLacks: A file can't be read.
     """
     findings = Findings()
     called = [str(folder) for folder in folders] if names is None else names
     several = len(folders) > 1
     subjects = tuple(
-        _one(folder, name, f"{number} ({clean(folder.name, limit=60)}): " * several, resting)
+        _read(folder, name, f"{number} ({clean(folder.name, limit=60)}): " * several, resting)
         for number, (folder, name) in enumerate(zip(folders, called, strict=True), 1)
     )
     _one_manifest(subjects, findings)
@@ -118,6 +120,17 @@ def verify(
     sealed = all(s.chain.exists for s in subjects)
     _heads(subjects, heads, findings)
     return Verification(findings, subjects, sealed)
+
+
+def _read(folder: Path, name: str, prefix: str, resting: bool) -> Subject:
+    try:
+        return _one(folder, name, prefix, resting)
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"it can't be read ({error.strerror or error})",
+            where=clean(error.filename or folder, limit=200),
+            fix="Correct the permissions, or verify a copy",
+        ) from None
 
 
 def _one(folder: Path, name: str, prefix: str, resting: bool) -> Subject:
@@ -145,6 +158,7 @@ def _one(folder: Path, name: str, prefix: str, resting: bool) -> Subject:
         findings.cannot("without the manifest: plan, inputs, verdicts, comparison and decision")
     else:
         _against_the_seal(subject, manifest)
+    note_unknown(chain.events, findings)
     _ends(subject)
     return subject
 
@@ -158,7 +172,7 @@ def _against_the_seal(subject: Subject, manifest: Manifest) -> None:
     with _checking(findings):
         check_order(events, manifest, findings)
     with _checking(findings):
-        check_rows(manifest, state, findings)
+        check_rows(manifest, events, state, findings)
     with _checking(findings):
         check_verdicts(campaign, manifest, events, state, at_hand, findings)
     with _checking(findings):

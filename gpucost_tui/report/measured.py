@@ -130,11 +130,13 @@ def _uncertain(facts: Facts) -> Iterator[Block]:
         if pair.settlement.settled and not pair.between_hosts:
             continue
         a, b = pair.names
-        more = " ".join(pair.could_settle)
+        # The first sentence is of the pair; the others name what they are of, and may repeat.
+        first, *causes = pair.could_settle or ("",)
         if pair.settlement.settled:
-            said.append(f"{a} and {b}: {more}")
+            said.append(f"{a} and {b}: {first}")
         else:
-            said.append(f"{a} and {b}: which of the two is faster is not settled. {more}")
+            said.append(f"{a} and {b}: which of the two is faster is not settled. {first}")
+        said += causes
     for row in facts.balance.decision.rows:
         if row.rental.window_basis != "measured":
             said.append(f"{row.configuration}: its window is assumed, not measured.")
