@@ -70,11 +70,11 @@ class VariantDialog(Worker, ModalScreen[str | None]):
                 yield Input(form.name, id="name", compact=True, max_length=64)
                 yield Label("Changes, one setting a line")
                 yield Changes(form.changes, id="changes", compact=True)
-                yield Static(filled("Settings: $x", x=", ".join(form.settings)), classes="hint")
                 yield Label("In series")
                 for number, name in enumerate(self._series):
                     label = filled("$x", x=name)
                     yield Checkbox(label, name in form.series, id=f"series-{number}", compact=True)
+                yield Static(filled("Settings: $x", x=", ".join(form.settings)), classes="hint")
             yield Static(id="said", markup=False)
             with Horizontal(classes="dialog-buttons"):
                 yield Button("Cancel", id="no", compact=True)
