@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
@@ -74,6 +73,8 @@ def window(
         print_json(document)
         return
     if isinstance(source, Schedule):
+        import shutil
+
         # A narrow terminal would break the bars of the timeline; COLUMNS is heeded too.
         width = min(max(shutil.get_terminal_size().columns, 40), WIDTH)
         click.echo("\n".join([*timeline_lines(source, width), ""]))
