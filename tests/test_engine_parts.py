@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpucost_tui.engine.batching import Batching
 from gpucost_tui.engine.contract import DeviceMemory, PassFailed
 from gpucost_tui.engine.devices import Cpu, Cuda, resolve
 from gpucost_tui.engine.failures import kind_of, message_of, trace_of
@@ -259,9 +260,8 @@ def test_warm_up_covers_what_the_rule_says(
     sizes: list[int], batch_size: int, grouping: str, fixed: int | None, inputs: str
 ) -> None:
     lengths = np.asarray(sizes, np.int32)
-    chosen = plan(
-        lengths, batch_size=batch_size, grouping=grouping, fixed_width=fixed, inputs=inputs
-    )
+    batching = Batching(batch_size, 60, fixed_width=fixed)
+    chosen = plan(lengths, batching=batching, grouping=grouping, inputs=inputs)
     order = traversal(lengths, grouping)
     batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
     real = {tuple(batch.tolist()) for batch in batches}
@@ -285,7 +285,7 @@ def test_warm_up_covers_what_the_rule_says(
 
 def test_a_spread_warm_up_at_batch_1_is_far_from_a_whole_pass() -> None:
     lengths = np.random.default_rng(0).integers(4, 512, 1000).astype(np.int32)
-    chosen = plan(lengths, batch_size=1, grouping="none", fixed_width=None, inputs="spread")
+    chosen = plan(lengths, batching=Batching(1, 512), grouping="none", inputs="spread")
     assert len(chosen.batches) == SPREAD_SHAPES
     assert "16 of" in chosen.describe("spread", 1)
 

@@ -242,11 +242,11 @@ def test_a_silent_fallback_is_a_failure(
 
     kept = loading._weights
 
-    def eager_instead(job: Job, execution: Any, task: Any) -> Any:
-        return kept(job, execution.model_copy(update={"attention": "eager"}), task)
+    def eager_instead(job: Job, execution: Any, *rest: Any) -> Any:
+        return kept(job, execution.model_copy(update={"attention": "eager"}), *rest)
 
-    def half_ignored(job: Job, execution: Any, task: Any) -> Any:
-        return kept(job, execution.model_copy(update={"dtype": "float32"}), task)
+    def half_ignored(job: Job, execution: Any, *rest: Any) -> Any:
+        return kept(job, execution.model_copy(update={"dtype": "float32"}), *rest)
 
     half = parts.job(corpus, model, tmp_path / "p", dtype="float16")
     monkeypatch.setattr(loading, "_weights", eager_instead)

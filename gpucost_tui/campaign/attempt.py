@@ -8,6 +8,7 @@ from typing import Any
 from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.slots import Slot
 from gpucost_tui.engine.contract import Job, Outcome
+from gpucost_tui.protocol.execution import requested_columns
 
 
 def job_of(
@@ -63,17 +64,14 @@ def static_row(
         "expected_ids": manifest.corpus(slot.deliverable)["entries"],
         "model": f"{manifest.model_name}@{revision}" if revision else manifest.model_name,
         "model_sha256": manifest.model_sha256,
-        "batch_size": settings.batch_size,
-        "dtype_requested": settings.dtype,
-        "attention_requested": settings.attention,
-        "padding": f"{settings.padding} {settings.padding_side}",
-        "max_length": settings.max_length,
-        "grouping": settings.grouping,
+        **requested_columns(settings),
         "process_policy": protocol.measurement.process,
         "cache_policy": protocol.measurement.cache,
         "quality_metric": protocol.quality.metric,
     }
     missing = {} if series else {"series": "the variant stands in no series"}
+    if settings.token_budget:
+        missing["batch_size"] = f"batches by a token budget of {settings.token_budget:,}"
     if gpu is None:
         missing["gpu"] = "no GPU was used"
     return row, missing

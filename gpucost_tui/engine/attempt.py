@@ -83,7 +83,8 @@ class Attempting:
         self._add(loaded)
         if stop.is_set():
             return None
-        report.phase("warm-up")
+        compiles = job.execution.get("compile", "none") != "none"
+        report.phase("compile" if compiles else "warm-up")
         warmed = engine.warm_up(job, report, stop)
         if stop.is_set():
             return None
@@ -162,6 +163,8 @@ class Attempting:
         else:
             what = "failed" if status == "failed" else "stopped"
             why = f"{what} after {done} of {self._job.entries} entries"
+        if budget := self._job.execution.get("token_budget"):
+            self._missing.setdefault("batch_size", f"batches by a token budget of {budget:,}")
         for column in COLUMNS:
             if self._row.get(column) is None:
                 self._row[column] = None

@@ -83,6 +83,7 @@ class Loaded:
     threads: int
     labels: list[str] | None = None  # the model's labels in order, for a classifier
     dimension: int | None = None  # length of a vector, for an embedding
+    quantization: str = "none"  # scheme in effect, with what computes it
     missing: dict[str, str] = field(default_factory=dict)  # raw-table column -> reason
     notes: list[str] = field(default_factory=list)
 
@@ -91,6 +92,8 @@ class Loaded:
 class Warmed:
     warmup_s: float
     compile_s: float | None = None
+    compiled: bool = False
+    attention_effective: str | None = None  # refined by what the warm-up saw: sdpa's kernel
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -115,6 +118,7 @@ class Measured:
     materialize_s: float | None
     truncated_entries: int
     padding_ratio: float | None  # tokens computed over real tokens
+    energy_j: float | None = None  # of the devices, by the driver's counter
     stopped: bool = False
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

@@ -25,6 +25,22 @@ class Range(Protocol):
         """Return the last range; its work has been waited for by then."""
 
 
+class Sent(Protocol):
+    """A batch's tensors on their way to the device."""
+
+    def arrived(self) -> dict[str, Any]:
+        """Return them, ordered before what computes next; the host does not wait."""
+
+
+class Uploader(Protocol):
+    """Sends batches from a thread that prepares them beside the forward passes."""
+
+    def enter(self) -> None:
+        """Called first in that thread."""
+
+    def send(self, tensors: dict[str, Any]) -> Sent: ...
+
+
 class Accelerator(Protocol):
     """Where a pass computes."""
 
@@ -36,6 +52,11 @@ class Accelerator(Protocol):
 
     def range(self) -> Range: ...
 
+    def send(self, tensors: dict[str, Any]) -> Sent:
+        """Send a batch from the thread that computes."""
+
+    def uploader(self) -> Uploader: ...
+
     def reset_peaks(self) -> None: ...
 
     def peaks(self) -> list[DeviceMemory]: ...
@@ -43,6 +64,18 @@ class Accelerator(Protocol):
     def memory(self) -> list[DeviceMemory]: ...
 
     def empty_cache(self) -> None: ...
+
+
+class There:
+    """Tensors that are where they are needed."""
+
+    __slots__ = ("_tensors",)
+
+    def __init__(self, tensors: dict[str, Any]) -> None:
+        self._tensors = tensors
+
+    def arrived(self) -> dict[str, Any]:
+        return self._tensors
 
 
 class HostRange:
@@ -72,6 +105,15 @@ class Cpu:
 
     def range(self) -> Range:
         return HostRange()
+
+    def send(self, tensors: dict[str, Any]) -> Sent:
+        return There(tensors)
+
+    def uploader(self) -> Uploader:
+        return self
+
+    def enter(self) -> None:
+        """A processor has no context that belongs to a thread."""
 
     def reset_peaks(self) -> None:
         """The process's own peak is reset by the worker."""
@@ -104,6 +146,47 @@ class EventRange:
         return round(milliseconds * 1e6)
 
 
+class _Copied:
+    """Tensors of a copy on a stream of its own, with the event that ends it."""
+
+    def __init__(self, cuda: Any, index: int, tensors: dict[str, Any], done: Any) -> None:
+        self._cuda = cuda
+        self._index = index
+        self._tensors = tensors
+        self._done = done
+
+    def arrived(self) -> dict[str, Any]:
+        computing = self._cuda.current_stream(self._index)
+        computing.wait_event(self._done)
+        for tensor in self._tensors.values():
+            tensor.record_stream(computing)  # else its memory is free for the next copy too soon
+        return self._tensors
+
+
+class CudaUploader:
+    """Copies from pinned memory on a stream of its own, beside the computing one."""
+
+    def __init__(self, cuda: Any, index: int) -> None:
+        self._cuda = cuda
+        self._index = index
+        self._device = f"cuda:{index}"
+        self._stream: Any = None
+
+    def enter(self) -> None:
+        self._cuda.set_device(self._index)
+        self._stream = self._cuda.Stream(device=self._index)
+
+    def send(self, tensors: dict[str, Any]) -> Sent:
+        with self._cuda.stream(self._stream):
+            moved = {
+                name: tensor.pin_memory().to(self._device, non_blocking=True)
+                for name, tensor in tensors.items()
+            }
+            done = self._cuda.Event()
+            done.record(self._stream)
+        return _Copied(self._cuda, self._index, moved, done)
+
+
 class Cuda:
     """One device behind ``torch.cuda``, which is also torch's interface to ROCm."""
 
@@ -119,6 +202,12 @@ class Cuda:
 
     def range(self) -> Range:
         return EventRange(self._cuda)
+
+    def send(self, tensors: dict[str, Any]) -> Sent:
+        return There({name: tensor.to(self.device) for name, tensor in tensors.items()})
+
+    def uploader(self) -> Uploader:
+        return CudaUploader(self._cuda, self.index)
 
     def reset_peaks(self) -> None:
         self._cuda.reset_peak_memory_stats(self.index)

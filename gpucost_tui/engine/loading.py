@@ -10,9 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpucost_tui.engine.attention import implementation
+from gpucost_tui.engine.batching import Batching
 from gpucost_tui.engine.contract import Job, PassFailed
+from gpucost_tui.engine.quantizing import loading_options, quantize
 from gpucost_tui.errors import EnvironmentLacks, InputError
-from gpucost_tui.protocol.execution import Execution
+from gpucost_tui.protocol.execution import Execution, dtype_words
 from gpucost_tui.tasks.base import ModelFacts, Task
 from gpucost_tui.tasks.encoding import Encoder
 from gpucost_tui.text import listed
@@ -30,6 +33,7 @@ class LoadedModel:
     facts: ModelFacts
     dtype_effective: str
     attention_effective: str
+    quantization: str
     vocabulary: int | None  # rows of the table of token embeddings
     positions: int | None  # longest input, where the model has a table of positions
     inputs: tuple[str, ...]  # names that forward takes
@@ -44,17 +48,21 @@ def load_model(job: Job, execution: Execution, task: Task, device: str) -> Loade
         PassFailed: ``fallback``: dtype or attention took effect otherwise than requested.
     """
     tokenizer = _tokenizer(job)
-    model, info = _weights(job, execution, task)
+    model, info = _weights(job, execution, task, device)
     notes = _check_weights(task, info)
     model.eval()
-    model.to(device)
+    if getattr(model, "hf_device_map", None) is None:
+        model.to(device)
+    dtype_effective = _dtype(model, execution.dtype, notes)
     embeddings = model.get_input_embeddings()
+    model, quantization = quantize(model, execution, device)
     loaded = LoadedModel(
         model=model,
         tokenizer=tokenizer,
         facts=task.facts(model),
-        dtype_effective=_dtype(model, execution.dtype, notes),
-        attention_effective=_attention(model, execution.attention),
+        dtype_effective=dtype_words(dtype_effective, tf32=execution.tf32),
+        attention_effective=_attention(model, implementation(execution.attention)),
+        quantization=quantization,
         vocabulary=getattr(embeddings, "num_embeddings", None),
         positions=_positions(model),
         inputs=tuple(inspect.signature(model.forward).parameters),
@@ -82,11 +90,12 @@ def _tokenizer(job: Job) -> Any:
         ) from None
 
 
-def _weights(job: Job, execution: Execution, task: Task) -> tuple[Any, dict[str, Any]]:
+def _weights(job: Job, execution: Execution, task: Task, device: str) -> tuple[Any, dict[str, Any]]:
     import torch
     import transformers
 
     chosen = getattr(transformers, task.auto_model)
+    quantized = loading_options(execution, device, torch)
     try:
         return chosen.from_pretrained(  # type: ignore[no-any-return]
             job.model,
@@ -94,8 +103,9 @@ def _weights(job: Job, execution: Execution, task: Task) -> tuple[Any, dict[str,
             use_safetensors=None if job.allow_pickle else True,
             trust_remote_code=job.allow_remote_code,
             dtype=getattr(torch, execution.dtype),
-            attn_implementation=execution.attention,
+            attn_implementation=implementation(execution.attention),
             output_loading_info=True,
+            **quantized,
         )
     except (OSError, ValueError, ImportError) as error:
         text = str(error)
@@ -209,10 +219,10 @@ def make_encoder(loaded: LoadedModel, execution: Execution) -> Encoder:
             where="execution.max_length",
             fix=f"Take at most {loaded.positions}",
         )
-    pads = execution.batch_size > 1 or execution.padding == "max_length"
-    if pads and loaded.tokenizer.pad_token_id is None:
+    batching = Batching.of(execution)
+    if batching.pads and loaded.tokenizer.pad_token_id is None:
         raise InputError(
-            f"the tokenizer has no pad token, and batch size {execution.batch_size} with padding "
+            f"the tokenizer has no pad token, and {_batches(execution)} with padding "
             f"'{execution.padding}' needs one",
             where="model",
             fix="Take batch size 1 with padding 'longest', or a model whose tokenizer has one",
@@ -223,8 +233,15 @@ def make_encoder(loaded: LoadedModel, execution: Execution) -> Encoder:
         pad_to_max=execution.padding == "max_length",
         padding_side=execution.padding_side,
         truncation_side=execution.truncation_side,
+        multiple=execution.pad_multiple,
         inputs=loaded.inputs,
     )
+
+
+def _batches(execution: Execution) -> str:
+    if execution.token_budget:
+        return f"a token budget of {execution.token_budget:,}"
+    return f"batch size {execution.batch_size}"
 
 
 def limits_note(loaded: LoadedModel, execution: Execution) -> list[str]:

@@ -8,34 +8,33 @@ range comes from two events that are read after that wait.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpucost_tui.engine.contract import Measured, PassFailed, Reporter
-from gpucost_tui.engine.devices import Accelerator
+from gpucost_tui.engine.devices import Accelerator, Sent
 from gpucost_tui.engine.failures import kind_of, message_of, trace_of
-from gpucost_tui.engine.reading import CorpusReader, opened
-from gpucost_tui.engine.warmup import traversal
+from gpucost_tui.engine.prefetching import Prefetched
+from gpucost_tui.engine.reading import opened
+from gpucost_tui.engine.sources import Supply, Work, batches
 from gpucost_tui.protocol.execution import Execution
 from gpucost_tui.tasks.base import ModelFacts, Task
-from gpucost_tui.tasks.encoding import Batch, Encoder, Tokens
-
-#: Entries tokenized at a time where all are tokenized first: enough for the tokenizer's threads,
-#: few enough to stop in time.
-_CHUNK = 512
+from gpucost_tui.tasks.encoding import Batch, Encoder
+from gpucost_tui.text import count
 
 _now = time.perf_counter_ns
 
 
 @dataclass(slots=True)
 class Setup:
-    """Everything a pass needs, loaded and warm."""
+    """Everything a pass needs, loaded and warm. ``begin_batch`` is called before each forward."""
 
     model: Any
     torch: Any
@@ -44,30 +43,36 @@ class Setup:
     encoder: Encoder
     accelerator: Accelerator
     execution: Execution
+    begin_batch: Any = None
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a pass has done so far; nanoseconds."""
+    """What a pass has done so far; nanoseconds. ``supply`` is written by who prepares batches."""
 
+    supply: Supply = field(default_factory=Supply)
     ids: list[str] = field(default_factory=list)
-    order: np.ndarray | None = None  # entry predicted as number k; None: in the corpus's order
     parts: list[np.ndarray] = field(default_factory=list)
     finished: int = 0
-    read: int = 0
-    tokenize: int = 0
+    collate: int = 0
     transfer: int = 0
     forward: int = 0
     materialize: int = 0
     real_tokens: int = 0
     computed_tokens: int = 0
     truncated: int = 0
-    whole: bool = False  # the corpus is finished
+    last: tuple[int, int] | None = None  # entries and padded length of the batch in work
+    stopped: bool = False
 
 
-class _Work(NamedTuple):
+class _Ready(NamedTuple):
+    """A batch whose tensors are on the device, or on their way there."""
+
     ids: Sequence[str]
-    tokens: Sequence[Tokens]
+    sent: Sent
+    real_tokens: int
+    shape: tuple[int, int]
+    truncated: int
 
 
 def run_pass(setup: Setup, corpus: str, report: Reporter, stop: threading.Event) -> Measured:
@@ -97,109 +102,105 @@ def run_pass(setup: Setup, corpus: str, report: Reporter, stop: threading.Event)
         del error
     if failure is not None:
         failure.partial = _rescued(setup, tally, (_now() - start) / 1e9)
+        if failure.partial is not None:
+            failure.partial.notes += _failed_batch(tally)
         raise failure
-    return _measured(setup, tally, columns, elapsed / 1e9, stopped=not tally.whole)
+    return _measured(
+        setup, tally, columns, elapsed / 1e9, stopped=tally.stopped or not tally.supply.whole
+    )
 
 
 def _traverse(
     setup: Setup, corpus: str, tally: Tally, report: Reporter, stop: threading.Event
 ) -> None:
-    source = _grouped if setup.execution.grouping == "length" else _in_order
     span = setup.accelerator.range()
-    with opened(corpus) as reader, setup.torch.inference_mode():
-        for work in source(setup, reader, tally, stop):
+    with (
+        opened(corpus) as reader,
+        setup.torch.inference_mode(),
+        contextlib.ExitStack() as stack,
+    ):
+        works = batches(setup.execution, setup.encoder, reader, tally.supply, stop)
+        for ready in _prepared(setup, works, tally, stack):
             if stop.is_set():
+                tally.stopped = True
                 return
-            _step(setup, work, tally, span)
+            _step(setup, ready, tally, span)
             report.progress(tally.finished)
 
 
-def _step(setup: Setup, work: _Work, tally: Tally, span: Any) -> None:
-    task = setup.task
+def _prepared(
+    setup: Setup, works: Iterable[Work], tally: Tally, stack: contextlib.ExitStack
+) -> Iterable[_Ready]:
+    """Return the batches on the device: one when it is asked for, or some of them ahead."""
+    if not setup.execution.prefetch:
+        return (_prepare(setup, work, tally, setup.accelerator.send) for work in works)
+    upload = setup.accelerator.uploader()
+
+    def ahead() -> Iterator[_Ready]:
+        with setup.torch.inference_mode():  # it belongs to the thread
+            for work in works:
+                yield _prepare(setup, work, tally, upload.send)
+
+    prefetched = Prefetched(ahead(), setup.execution.prefetch, upload.enter)
+    stack.callback(prefetched.close)
+    return prefetched
+
+
+def _prepare(setup: Setup, work: Work, tally: Tally, send: Any) -> _Ready:
     begun = _now()
-    batch = task.encode(setup.encoder, work.tokens)
+    batch = setup.task.encode(setup.encoder, work.tokens)
     encoded = _now()
-    inputs = to_device(setup, batch)
-    transferred = _now()
+    shape = (len(work.ids), batch.computed_tokens // max(1, len(work.ids)))
+    if not setup.execution.prefetch:
+        tally.last = shape
+    sent = send(tensors(setup, batch))
+    tally.collate += encoded - begun
+    tally.transfer += _now() - encoded
+    truncated = sum(entry.truncated for entry in work.tokens)
+    return _Ready(work.ids, sent, batch.real_tokens, shape, truncated)
+
+
+def _step(setup: Setup, ready: _Ready, tally: Tally, span: Any) -> None:
+    task = setup.task
+    tally.last = ready.shape
+    inputs = ready.sent.arrived()
+    if setup.begin_batch is not None:
+        setup.begin_batch()
     span.start()
     output = task.predict(setup.model, inputs)
     span.stop()
     launched = _now()
     host = task.materialize(output)
     done = _now()
-    tally.tokenize += encoded - begun
-    tally.transfer += transferred - encoded
     tally.forward += span.elapsed_ns()
     tally.materialize += done - launched
-    tally.real_tokens += batch.real_tokens
-    tally.computed_tokens += batch.computed_tokens
-    tally.truncated += sum(entry.truncated for entry in work.tokens)
+    tally.real_tokens += ready.real_tokens
+    tally.computed_tokens += ready.shape[0] * ready.shape[1]
+    tally.truncated += ready.truncated
     tally.parts.append(host)
-    tally.ids.extend(work.ids)
-    tally.finished += len(work.ids)
+    tally.ids.extend(ready.ids)
+    tally.finished += len(ready.ids)
+    tally.last = None
+
+
+def tensors(setup: Setup, batch: Batch) -> dict[str, Any]:
+    """Return a batch's arrays as tensors on the host, without a copy."""
+    from_numpy = setup.torch.from_numpy
+    return {name: from_numpy(array) for name, array in batch.arrays.items()}
 
 
 def to_device(setup: Setup, batch: Batch) -> dict[str, Any]:
     """Return a batch's arrays as tensors on the device."""
-    from_numpy = setup.torch.from_numpy
-    if setup.accelerator.device == "cpu":
-        return {name: from_numpy(array) for name, array in batch.arrays.items()}
-    device = setup.accelerator.device
-    return {name: from_numpy(array).to(device) for name, array in batch.arrays.items()}
+    return setup.accelerator.send(tensors(setup, batch)).arrived()
 
 
-def _in_order(
-    setup: Setup, reader: CorpusReader, tally: Tally, stop: threading.Event
-) -> Iterator[_Work]:
-    """Yield batches as the corpus has them."""
-    size, encoder = setup.execution.batch_size, setup.encoder
-    while True:
-        begun = _now()
-        ids, texts = reader.take(size)
-        read = _now()
-        tally.read += read - begun
-        if not ids:
-            tally.whole = True
-            return
-        tokens = encoder.tokens(texts)
-        tally.tokenize += _now() - read
-        yield _Work(ids, tokens)
-
-
-def _grouped(
-    setup: Setup, reader: CorpusReader, tally: Tally, stop: threading.Event
-) -> Iterator[_Work]:
-    """Read and tokenize everything, then yield batches of like length, the longest first."""
-    all_ids: list[str] = []
-    all_tokens: list[Tokens] = []
-    while not stop.is_set():
-        begun = _now()
-        ids, texts = reader.take(_CHUNK)
-        read = _now()
-        tally.read += read - begun
-        if not ids:
-            break
-        all_ids += ids
-        all_tokens += [_packed(entry) for entry in setup.encoder.tokens(texts)]
-        tally.tokenize += _now() - read
-    if stop.is_set():
-        return
-    begun = _now()
-    lengths = np.fromiter((len(entry.ids) for entry in all_tokens), np.int32, len(all_tokens))
-    tally.order = traversal(lengths, "length")
-    positions = tally.order.tolist()
-    tally.tokenize += _now() - begun
-    size = setup.execution.batch_size
-    for first in range(0, len(positions), size):
-        chosen = positions[first : first + size]
-        yield _Work([all_ids[i] for i in chosen], [all_tokens[i] for i in chosen])
-    tally.whole = True
-
-
-def _packed(entry: Tokens) -> Tokens:
-    """Hold ids in four bytes each: the whole corpus is in memory at once."""
-    types = None if entry.types is None else np.array(entry.types, dtype=np.int32)
-    return Tokens(np.array(entry.ids, dtype=np.int32), types, entry.truncated)
+def _failed_batch(tally: Tally) -> list[str]:
+    """Return the note on the batch that was in work when a pass failed (R21)."""
+    if tally.last is None:
+        return []
+    entries, width = tally.last
+    said = count(entries, "entry", "entries")
+    return [f"the batch that failed: {said}, padded length {width}"]
 
 
 def _rescued(setup: Setup, tally: Tally, elapsed_s: float) -> Measured | None:
@@ -217,11 +218,17 @@ def _measured(
     """Put the entries back in the corpus's order; not part of the pass."""
     ids = tally.ids[: sum(len(part) for part in tally.parts)]
     order = np.arange(len(ids))
-    if tally.order is not None:
-        order = np.argsort(tally.order[: len(ids)], kind="stable")
+    supply = tally.supply
+    if supply.order is not None:
+        order = np.argsort(supply.order[: len(ids)], kind="stable")
         ids = [ids[k] for k in order.tolist()]
     columns = {name: values[order] for name, values in columns.items()}
     notes = []
+    if setup.execution.prefetch:
+        notes.append(
+            f"reading, tokenizing and transfer of up to {setup.execution.prefetch} batches ran "
+            "beside the forward passes: phases may add up to more than the pass"
+        )
     if setup.accelerator.device != "cpu":
         notes.append(
             "forward_s is a range of device events; materialize_s waits for the device on the "
@@ -232,8 +239,8 @@ def _measured(
         order=order.tolist(),
         columns=columns,
         pass_s=elapsed_s,
-        read_s=tally.read / 1e9,
-        tokenize_s=tally.tokenize / 1e9,
+        read_s=supply.read / 1e9,
+        tokenize_s=(supply.tokenize + tally.collate) / 1e9,
         transfer_s=tally.transfer / 1e9,
         forward_s=tally.forward / 1e9,
         materialize_s=tally.materialize / 1e9,

@@ -13,7 +13,7 @@ import polars as pl
 
 from gpucost_tui.engine.contract import DeviceMemory, Job, Loaded, Measured, Warmed
 from gpucost_tui.files import replacing, sha256_file
-from gpucost_tui.protocol.execution import Execution
+from gpucost_tui.protocol.execution import Execution, requested_columns
 from gpucost_tui.tasks.base import Task
 
 #: Durations of a pass; a pass that did not run to its end has none of them.
@@ -27,15 +27,7 @@ def requested(job: Job) -> dict[str, Any]:
         "attempt": job.attempt,
         "seed": job.seed,
         "model_sha256": job.model_sha256,
-        "batch_size": settings.batch_size,
-        "dtype_requested": settings.dtype,
-        "quantization": "none",
-        "attention_requested": settings.attention,
-        "compiled": False,
-        "padding": f"{settings.padding} {settings.padding_side}",
-        "max_length": settings.max_length,
-        "grouping": settings.grouping,
-        "prefetch": 0,
+        **requested_columns(settings),
         "cache_policy": job.cache,
     }
 
@@ -44,6 +36,7 @@ def loaded_columns(loaded: Loaded) -> dict[str, Any]:
     return {
         "dtype_effective": loaded.dtype_effective,
         "attention_effective": loaded.attention_effective,
+        "quantization": loaded.quantization,
         "threads": loaded.threads,
         "device": loaded.device,
         "devices": " | ".join(loaded.devices),
@@ -52,7 +45,14 @@ def loaded_columns(loaded: Loaded) -> dict[str, Any]:
 
 
 def warmed_columns(warmed: Warmed) -> dict[str, Any]:
-    return {"warmup_s": warmed.warmup_s, "compile_s": warmed.compile_s}
+    found: dict[str, Any] = {
+        "warmup_s": warmed.warmup_s,
+        "compile_s": warmed.compile_s,
+        "compiled": warmed.compiled,
+    }
+    if warmed.attention_effective is not None:
+        found["attention_effective"] = warmed.attention_effective
+    return found
 
 
 def measured_columns(measured: Measured) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def measured_columns(measured: Measured) -> dict[str, Any]:
 
 
 def durations(measured: Measured) -> dict[str, Any]:
-    """Return the durations of a whole, timed pass, in seconds."""
-    return {name: getattr(measured, name) for name in PASS_COLUMNS}
+    """Return the durations of a whole, timed pass, in seconds, and its energy in joules."""
+    return {name: getattr(measured, name) for name in (*PASS_COLUMNS, "energy_j")}
 
 
 def memory_columns(peaks: list[DeviceMemory]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -76,7 +76,7 @@ def memory_columns(peaks: list[DeviceMemory]) -> tuple[dict[str, Any], dict[str,
         "peak_device_used_bytes": "used_bytes",
     }
     row: dict[str, Any] = {}
-    missing = {"energy_j": "not read by this version" if peaks else "no GPU"}
+    missing: dict[str, str] = {}
     for column, name in names.items():
         values = [value for p in peaks if (value := getattr(p, name)) is not None]
         row[column] = max(values, default=None)

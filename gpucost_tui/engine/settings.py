@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gpucost_tui.engine import attention
+from gpucost_tui.engine.contract import PassFailed
 from gpucost_tui.protocol.execution import Execution
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
@@ -81,9 +83,43 @@ def apply(torch: Any, execution: Execution) -> int:
     torch.use_deterministic_algorithms(execution.deterministic)
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = execution.deterministic
-    torch.set_float32_matmul_precision("highest")  # no tf32 unless a variant declares it
-    torch.backends.cudnn.allow_tf32 = False
+    torch.set_float32_matmul_precision("high" if execution.tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = execution.tf32
+    attention.allow(torch, execution.attention)
     return int(torch.get_num_threads())
+
+
+def check_tf32(torch: Any, execution: Execution, device: str) -> None:
+    """Make sure that tf32 took effect where it is asked for.
+
+    Raises:
+        PassFailed: ``fallback``: this device multiplies float32 in full.
+    """
+    if not execution.tf32:
+        return
+    why = None
+    if device == "cpu":
+        why = "a CPU multiplies float32 in full"
+    elif getattr(torch.version, "hip", None):
+        why = "ROCm multiplies float32 in full"
+    else:
+        major = torch.cuda.get_device_properties(int(device.partition(":")[2])).major
+        if major < 8:
+            why = f"a device of compute capability {major}.x has no tf32"
+        elif not torch.backends.cuda.matmul.allow_tf32:
+            why = "torch did not take the switch"
+    if why is not None:
+        raise PassFailed("fallback", f"tf32 was requested and did not take effect: {why}.")
+
+
+def switches(torch: Any, execution: Execution, seed: int) -> str:
+    """Return what decides whether a pass can be repeated exactly, for the row's notes (R28)."""
+    mode = "on" if execution.deterministic else "off"
+    return (
+        f"seed {seed}; deterministic algorithms {mode}, cudnn.benchmark off, float32 products "
+        f"'{torch.get_float32_matmul_precision()}', "
+        f"cuBLAS workspace {os.environ.get('CUBLAS_WORKSPACE_CONFIG')}"
+    )
 
 
 def seed(torch: Any, value: int) -> None:

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from gpucost_tui.engine.attention import implementation
+from gpucost_tui.engine.batching import Batching
+from gpucost_tui.engine.compiling import Compilations, Compiler, compilations, inside_pass
 from gpucost_tui.engine.contract import (
     DeviceMemory,
     Job,
@@ -26,12 +29,18 @@ from gpucost_tui.engine.contract import (
 )
 from gpucost_tui.engine.devices import Accelerator, resolve
 from gpucost_tui.engine.memory import DeviceMeter
-from gpucost_tui.engine.reading import forget_cached, opened, selected
-from gpucost_tui.engine.settings import apply, keep_freed_memory, prepare_environment, seed
+from gpucost_tui.engine.reading import forget_cached, opened
+from gpucost_tui.engine.settings import (
+    apply,
+    check_tf32,
+    keep_freed_memory,
+    prepare_environment,
+    seed,
+    switches,
+)
 from gpucost_tui.environment.devices import Driver
 from gpucost_tui.errors import InputError
-from gpucost_tui.protocol.execution import Execution
-from gpucost_tui.protocol.model import Warmup
+from gpucost_tui.protocol.execution import Execution, conflicts
 from gpucost_tui.tasks import registry
 
 _CHUNK = 1024  # entries tokenized at a time when the warm-up is planned
@@ -67,6 +76,7 @@ class TorchEngine:
         self._kept: tuple[Any, ...] | None = None
         self._loaded: Any = None
         self._setup: Any = None
+        self._compiler = Compiler(torch)
         self._lengths: dict[tuple[Any, ...], tuple[np.ndarray, int]] = {}
 
     def describe(self) -> dict[str, Any]:
@@ -88,11 +98,13 @@ class TorchEngine:
         from gpucost_tui.engine.passes import Setup
 
         execution = Execution.model_validate(job.execution)
+        _refuse_conflicts(execution)
         task = registry.create(job.task)
         self._setup = None
         threads = apply(self._torch, execution)
         seed(self._torch, job.seed)
         wanted = resolve(execution.device, self._torch)
+        check_tf32(self._torch, execution, wanted.device)
         key = _identity(job, execution, wanted.device)
         if key != self._kept:
             self.release()  # the previous variant's weights go first
@@ -108,13 +120,14 @@ class TorchEngine:
             self._kept = key
         encoder = loading.make_encoder(self._loaded, execution)
         self._setup = Setup(
-            model=self._loaded.model,
+            model=self._compiler.model(self._loaded.model, execution),
             torch=self._torch,
             task=task,
             facts=self._loaded.facts,
             encoder=encoder,
             accelerator=wanted,
             execution=execution,
+            begin_batch=self._compiler.begin_batch(execution),
         )
         facts = self._loaded.facts
         return Loaded(
@@ -126,40 +139,29 @@ class TorchEngine:
             threads=threads,
             labels=list(facts.labels) if facts.labels is not None else None,
             dimension=facts.dimension,
+            quantization=self._loaded.quantization,
             missing={} if load_s is not None else {"load_s": "already loaded"},
-            notes=[*self._loaded.notes, *loading.limits_note(self._loaded, execution)],
+            notes=[
+                *self._loaded.notes,
+                *loading.limits_note(self._loaded, execution),
+                switches(self._torch, execution, job.seed),
+            ],
         )
 
     def warm_up(self, job: Job, report: Reporter, stop: threading.Event) -> Warmed:
-        from gpucost_tui.engine.warmup import plan
+        from gpucost_tui.engine.warming import Warming
 
-        setup, rule = self._ready(), Warmup.model_validate(job.warmup)
-        execution = setup.execution
+        setup = self._ready()
         begun = time.perf_counter()
         notes = self._check_direct(setup, job)
         lengths, highest = self._token_lengths(job, stop)
         self._check_ids(highest)
-        chosen = plan(
-            lengths,
-            batch_size=execution.batch_size,
-            grouping=execution.grouping,
-            fixed_width=execution.max_length if execution.padding == "max_length" else None,
-            inputs=rule.inputs,
-        )
-        batches = setup.task.warm_up_inputs(chosen.batches)
-        texts = selected(job.corpus, (int(p) for batch in batches for p in batch))
-        for _ in range(rule.passes):
-            for batch in batches:
-                if stop.is_set():
-                    break
-                self._warm(setup, [texts[int(p)] for p in batch])
-        setup.accelerator.synchronize()
-        notes.append(chosen.describe(rule.inputs, rule.passes))
-        return Warmed(
-            warmup_s=time.perf_counter() - begun,
-            missing={"compile_s": "not compiled"},
-            notes=notes,
-        )
+        planned = time.perf_counter() - begun
+        warming = Warming(setup, self._loaded.model, job, self._compiler.fresh)
+        warmed = warming.run(lengths, report, stop)
+        warmed.warmup_s += planned
+        warmed.notes[:0] = notes
+        return warmed
 
     def measure(self, job: Job, report: Reporter, stop: threading.Event) -> Measured:
         from gpucost_tui.engine.passes import run_pass
@@ -168,6 +170,8 @@ class TorchEngine:
         notes = [_drop_cache(job.corpus)] if job.cache == "drop" else []
         seed(self._torch, job.seed)
         self._meter.sample(setup.accelerator)  # a pass shorter than the sampling has a figure too
+        self._meter.begin_pass(setup.accelerator, {os.getpid(), os.getppid()})
+        before = compilations()
         try:
             measured = run_pass(setup, job.corpus, report, stop)
         except PassFailed as failure:
@@ -175,8 +179,42 @@ class TorchEngine:
                 gc.collect()
                 setup.accelerator.empty_cache()
             raise
-        measured.notes.extend(notes)
+        seen = self._meter.end_pass(setup.accelerator)
+        measured.energy_j = seen.energy_j
+        if seen.reason is not None:
+            measured.missing["energy_j"] = seen.reason
+        measured.notes.extend([*notes, *seen.notes])
+        self._recompiled(job, compilations().since(before), measured)
         return measured
+
+    def _recompiled(self, job: Job, made: Compilations, measured: Measured) -> None:
+        refuse = job.warmup.get("recompilation") == "refuse"
+        try:
+            said = inside_pass(made, refuse=refuse)
+        except PassFailed as failure:
+            failure.partial = measured
+            raise
+        measured.notes += [said] if said else []
+
+    def operations(self, job: Job) -> dict[str, Callable[[], Any]]:
+        """Return the operations of one batch, to be timed alone: the corpus is that batch."""
+        from gpucost_tui.engine.passes import to_device
+
+        setup = self._ready()
+        with opened(job.corpus) as reader:
+            texts = reader.take(job.entries)[1]
+        tokens = setup.encoder.tokens(texts)
+        batch = setup.task.encode(setup.encoder, tokens)
+        with self._torch.inference_mode():
+            inputs = to_device(setup, batch)
+            output = setup.task.predict(setup.model, inputs)
+        return {
+            "tokenize": lambda: setup.encoder.tokens(texts),
+            "collate": lambda: setup.task.encode(setup.encoder, tokens),
+            "transfer": lambda: to_device(setup, batch),
+            "forward": lambda: setup.task.predict(setup.model, inputs),
+            "materialize": lambda: setup.task.materialize(output),
+        }
 
     # -- memory ------------------------------------------------------------------------------
 
@@ -188,7 +226,9 @@ class TorchEngine:
         return self._meter.sample(accelerator) if accelerator else []
 
     def release(self) -> None:
-        self._setup = self._loaded = self._kept = None
+        self._setup = None
+        self._compiler.forget()
+        self._loaded = self._kept = None
         gc.collect()
         if self._accelerator is not None:
             self._accelerator.empty_cache()
@@ -199,13 +239,6 @@ class TorchEngine:
         if self._setup is None:
             raise RuntimeError("load comes before warm_up and measure")
         return self._setup
-
-    def _warm(self, setup: Any, texts: list[str]) -> None:
-        from gpucost_tui.engine.passes import to_device
-
-        with self._torch.inference_mode():
-            batch = setup.task.encode(setup.encoder, setup.encoder.tokens(texts))
-            setup.task.materialize(setup.task.predict(setup.model, to_device(setup, batch)))
 
     def _check_direct(self, setup: Any, job: Job) -> list[str]:
         """Hold the direct way to the tokenizer against the library's call, on real entries."""
@@ -236,8 +269,7 @@ class TorchEngine:
     def _check_ids(self, highest: int) -> None:
         rows = self._loaded.vocabulary
         setup = self._ready()
-        pads = setup.execution.batch_size > 1 or setup.execution.padding == "max_length"
-        if pads:
+        if Batching.of(setup.execution).pads:
             highest = max(highest, setup.encoder.tokenizer.pad_token_id or 0)
         if rows is not None and highest >= rows:
             raise InputError(
@@ -248,6 +280,11 @@ class TorchEngine:
             )
 
 
+def _refuse_conflicts(execution: Execution) -> None:
+    for conflict in conflicts(execution):
+        raise InputError(conflict.what, where=f"execution.{conflict.key}", fix=conflict.fix)
+
+
 def _identity(job: Job, execution: Execution, device: str) -> tuple[Any, ...]:
     """Return what must be equal for loaded weights to be kept."""
     return (
@@ -255,7 +292,9 @@ def _identity(job: Job, execution: Execution, device: str) -> tuple[Any, ...]:
         job.model,
         job.task.get("name"),
         execution.dtype,
-        execution.attention,
+        execution.tf32,
+        execution.quantization,
+        implementation(execution.attention),
         device,
         job.allow_remote_code,
         job.allow_pickle,

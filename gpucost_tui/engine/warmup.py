@@ -21,6 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpucost_tui.engine.batching import Batching
+
 #: Shapes that the rule ``spread`` warms at most.
 SPREAD_SHAPES = 16
 
@@ -50,40 +52,35 @@ def traversal(lengths: np.ndarray, grouping: str) -> np.ndarray:
     return np.arange(len(lengths))
 
 
-def plan(
-    lengths: np.ndarray,
-    *,
-    batch_size: int,
-    grouping: str,
-    fixed_width: int | None,
-    inputs: str,
-) -> Plan:
+def plan(lengths: np.ndarray, *, batching: Batching, grouping: str, inputs: str) -> Plan:
     """Choose the warm-up batches.
 
     Args:
         lengths: Tokens of each entry after truncation, in the corpus's order.
-        batch_size: Entries of a batch.
+        batching: Where a batch ends, and how wide it is.
         grouping: ``none`` or ``length``.
-        fixed_width: Padded length of every batch, or None: the longest entry of each.
         inputs: The protocol's ``warmup.inputs``.
     """
     if not len(lengths):
         return Plan((), 0, 0)
     order = traversal(lengths, grouping)
-    starts = np.arange(0, len(order), batch_size)
     inside = lengths[order]
+    starts = batching.starts(inside.tolist())
     longest = np.maximum.reduceat(inside, starts)
-    widths = np.full_like(longest, fixed_width) if fixed_width else longest
+    widths = np.array([batching.width(int(one)) for one in longest])
     padded = np.minimum.reduceat(inside, starts) < widths
-    sizes = np.diff(np.append(starts, len(order)))
+    ends = np.append(starts[1:], len(order))
+    sizes = ends - starts
     # np.unique sorts the shapes by their first column, the padded length.
-    shapes, firsts = np.unique(np.stack([widths, sizes, padded], axis=1), axis=0, return_index=True)
+    _, firsts, kinds = np.unique(
+        np.stack([widths, sizes, padded], axis=1), axis=0, return_index=True, return_inverse=True
+    )
     chosen = _chosen(firsts, inputs)
-    if sizes[-1] < batch_size:
+    if sizes[-1] < sizes.max() and inputs != "every-shape":
         chosen.add(len(starts) - 1)
     numbers = sorted(chosen)
-    batches = tuple(order[starts[n] : starts[n] + batch_size] for n in numbers)
-    return Plan(batches, len(shapes), len(numbers))
+    batches = tuple(order[starts[n] : ends[n]] for n in numbers)
+    return Plan(batches, len(firsts), len(np.unique(kinds.reshape(-1)[numbers])))
 
 
 def _chosen(firsts: np.ndarray, inputs: str) -> set[int]:

@@ -178,8 +178,8 @@ class Warmup(Frozen):
 
     inputs: Literal["every-shape", "spread", "longest", "first-batch"] = Field(
         default="every-shape",
-        description="every distinct shape of the pass; 'spread' takes 16 of them, evenly by length; "
-        "the last, smaller batch is a shape of its own and always in",
+        description="every distinct shape of the pass; 'spread' takes 16 of them, evenly by "
+        "length; the last, smaller batch is a shape of its own and always in",
     )
     passes: Count = 1
     recompilation: Literal["refuse", "record"] = Field(

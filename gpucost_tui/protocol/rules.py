@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from gpucost_tui.protocol.execution import Execution, differing
+from gpucost_tui.protocol.execution import Execution, conflicts, differing
 from gpucost_tui.protocol.load import Source
 from gpucost_tui.protocol.model import Protocol, Series
 from gpucost_tui.protocol.problem import Problem
@@ -40,6 +40,7 @@ def problems(protocol: Protocol, source: Source) -> list[Problem]:
         *_model(protocol, source),
         *_names(protocol, source),
         *_variants(protocol, source),
+        *_conflicts(protocol, source),
         *_series(protocol, source),
         *_seeds(protocol, source),
         *_references(protocol, source),
@@ -122,6 +123,23 @@ def _changes(name: str, changes: dict[str, object], source: Source) -> Iterator[
             )
         else:
             yield from _value(where, key, value)
+
+
+def _conflicts(protocol: Protocol, source: Source) -> Iterator[Problem]:
+    """Settings that contradict each other, in the baseline or as soon as a variant is applied."""
+    common = conflicts(protocol.execution)
+    for conflict in common:
+        yield Problem(source.where("execution", conflict.key), conflict.what, conflict.fix)
+    for name, changes in protocol.variants.items():
+        try:
+            settings = protocol.settings(name)
+        except ValidationError:
+            continue  # an impossible value, which has a problem of its own
+        for conflict in conflicts(settings):
+            if conflict in common:
+                continue
+            own = (name, conflict.key) if conflict.key in changes else (name,)
+            yield Problem(source.where("variants", *own), conflict.what, conflict.fix)
 
 
 def _value(where: str, key: str, value: object) -> Iterator[Problem]:

@@ -41,6 +41,7 @@ class Encoder:
         max_length: Tokens kept of an entry, special tokens included.
         pad_to_max: Pad to ``max_length`` and not to the longest entry of the batch.
         padding_side, truncation_side: ``right`` or ``left``.
+        multiple: A padded length is rounded up to a multiple of it, at most ``max_length``.
         inputs: Names that the model's forward takes.
 
     Raises:
@@ -55,6 +56,7 @@ class Encoder:
         pad_to_max: bool = False,
         padding_side: str = "right",
         truncation_side: str = "right",
+        multiple: int = 1,
         inputs: Sequence[str] = ("input_ids", "attention_mask"),
     ) -> None:
         special = tokenizer.num_special_tokens_to_add()
@@ -70,6 +72,7 @@ class Encoder:
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.pad_to_max = pad_to_max
+        self.multiple = multiple
         self._left = padding_side == "left"
         self._pad_id = tokenizer.pad_token_id or 0
         self._pad_type = getattr(tokenizer, "pad_token_type_id", 0) or 0
@@ -154,7 +157,7 @@ class Encoder:
         """Return a padded batch of the entries, in their order."""
         lengths = [len(entry.ids) for entry in entries]
         real = sum(lengths)
-        width = self.max_length if self.pad_to_max else max(1, *lengths, 1)
+        width = self._width(max(1, *lengths, 1))
         arrays = {"input_ids": self._rows([e.ids for e in entries], lengths, width, self._pad_id)}
         if self._with_mask:
             arrays["attention_mask"] = self._mask(lengths, width)
@@ -164,6 +167,12 @@ class Encoder:
         elif self._with_types:
             arrays["token_type_ids"] = np.zeros((len(entries), width), dtype=np.int64)
         return Batch(arrays, real, len(entries) * width)
+
+    def _width(self, longest: int) -> int:
+        if self.pad_to_max:
+            return self.max_length
+        rounded = -(-longest // self.multiple) * self.multiple
+        return max(longest, min(rounded, self.max_length))
 
     def _rows(
         self, rows: Sequence[Any], lengths: Sequence[int], width: int, filler: int
