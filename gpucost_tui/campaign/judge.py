@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from gpucost_tui.campaign.folder import Campaign, Manifest
+from gpucost_tui.campaign.reproducing import FirstAttempt, compared, flips
 from gpucost_tui.corpus.answers import answers_frame, read_answers
 from gpucost_tui.corpus.identifiers import compare_ids
 from gpucost_tui.corpus.store import sealed_frame
@@ -64,6 +65,13 @@ class Subject:
     predictions_sha256: str | None
     labels: list[str] | None
     dimension: int | None = None  # length of a vector, by the loaded model
+    variant: str = ""
+    seed: int | None = None
+
+    @property
+    def repeats(self) -> tuple[str, str, int | None]:
+        """What attempts have in common that should reproduce one another (R28)."""
+        return self.variant, self.deliverable, self.seed
 
 
 class Judge:
@@ -76,6 +84,7 @@ class Judge:
         self._groups: dict[str, pl.DataFrame] = {}
         self._answers: dict[str, pl.DataFrame | None] = {}
         self._reference_passes: dict[str, pl.DataFrame] = {}
+        self._first: dict[tuple[str, str, int | None], FirstAttempt] = {}
 
     def reference_pass(self, deliverable: str, predictions: Path) -> None:
         """Take an accepted round-0 pass as the reference of a deliverable."""
@@ -84,6 +93,14 @@ class Judge:
     def has_reference(self, deliverable: str) -> bool:
         """Tell whether a reference pass was taken for a deliverable."""
         return deliverable in self._reference_passes
+
+    def take_first(self, subject: Subject) -> None:
+        """Take a sound, completed attempt as the one that its repetitions are held against, unless
+        there is an earlier one (R28)."""
+        if subject.predictions is None:
+            return
+        first = FirstAttempt(subject.attempt, subject.predictions, subject.predictions_sha256)
+        self._first.setdefault(subject.repeats, first)
 
     def judge(self, subject: Subject) -> Verdict:
         """Return the verdict of one attempt; its evaluation time is in ``row['evaluate_s']``."""
@@ -111,6 +128,8 @@ class Judge:
             _no_quality(verdict, "the identifiers do not match")
         else:
             self._quality(subject, frame, verdict)
+            if "format" not in verdict.reasons:
+                self._reproduction(subject, frame, verdict)
         return self._concluded(subject, verdict)
 
     def _concluded(self, subject: Subject, verdict: Verdict) -> Verdict:
@@ -221,6 +240,26 @@ class Judge:
         self._subgroups(subject, frame, reference, verdict)
         if not good or verdict.row["subgroups_ok"] is False:
             verdict.reasons.append("quality")
+
+    def _reproduction(self, subject: Subject, frame: pl.DataFrame, verdict: Verdict) -> None:
+        """Hold an attempt against the first of its kind, and count its label flips against the
+        reference pass, where there is one (R28)."""
+        passed = self._reference_passes.get(subject.deliverable)
+        if passed is not None and subject.round != 0:
+            found = flips(self._task, passed, frame)
+            verdict.details["reference_pass"] = found
+            if found["flips"]:
+                said = count(found["flips"], "label flip")
+                verdict.notes.append(f"{said} against the reference pass")
+        first = self._first.get(subject.repeats)
+        if first is None:
+            self.take_first(subject)
+        elif first.number != subject.attempt:
+            wanted = self._protocol.reproduction
+            details, notes, reason = compared(self._task, wanted, first, frame)
+            verdict.details["reproduction"] = details
+            verdict.notes += notes
+            verdict.reasons += [reason] if reason else []
 
     def _tolerance(
         self, subject: Subject, value: float | None, found: dict[str, Any], verdict: Verdict

@@ -101,17 +101,7 @@ class Record:
 
     def judged(self, attempt: Attempt) -> None:
         """Verify a finished attempt and record the verdict."""
-        path = attempt.row["predictions_path"]
-        subject = Subject(
-            attempt=attempt.number,
-            status=attempt.row["status"],
-            deliverable=attempt.row["deliverable"],
-            round=attempt.row["round"],
-            predictions=self.campaign.folder / path if path else None,
-            predictions_sha256=attempt.row["predictions_sha256"],
-            labels=self.manifest.json["model"].get("labels"),
-            dimension=attempt.dimension,
-        )
+        subject = self._subject(attempt)
         with on_disk(attempt.folder):
             verdict = self.judge.judge(subject)
             folder = self.campaign.folder / attempt.folder
@@ -127,11 +117,30 @@ class Record:
         }
         self.append("attempt_judged", data)
 
+    def _subject(self, attempt: Attempt) -> Subject:
+        path = attempt.row["predictions_path"]
+        return Subject(
+            attempt=attempt.number,
+            status=attempt.row["status"],
+            deliverable=attempt.row["deliverable"],
+            round=attempt.row["round"],
+            predictions=self.campaign.folder / path if path else None,
+            predictions_sha256=attempt.row["predictions_sha256"],
+            labels=self.manifest.json["model"].get("labels"),
+            dimension=attempt.dimension,
+            variant=attempt.row["variant"],
+            seed=attempt.row["seed"],
+        )
+
     def take_reference(self, attempt: Attempt) -> None:
-        """Use an attempt as its deliverable's reference, if it is a sound pass of round 0."""
+        """Use a sound attempt as the first of its kind, and as its deliverable's reference, if it
+        is a pass of round 0."""
         row = attempt.row
-        sound = row["round"] == 0 and row["status"] == "completed" and row["ids_match"]
-        if not (sound and row["format_ok"] and row["predictions_path"]):
+        sound = row["status"] == "completed" and row["ids_match"] and row["format_ok"]
+        if not (sound and row["predictions_path"]):
+            return
+        self.judge.take_first(self._subject(attempt))
+        if row["round"] != 0:
             return
         path = self.campaign.folder / row["predictions_path"]
         with on_disk(row["predictions_path"]):

@@ -149,6 +149,8 @@ def _again(
             predictions_sha256=expected,
             labels=manifest.json["model"].get("labels"),
             dimension=attempt.dimension,
+            variant=attempt.row["variant"],
+            seed=attempt.row["seed"],
         )
         return judge.judge(subject)
 
