@@ -19,6 +19,7 @@ from tui_support import (
     WIDE,
     app_on,
     assert_harmless,
+    corpus_file,
     pressed,
     screen_text,
     sealed_campaign,
@@ -27,10 +28,13 @@ from tui_support import (
 
 from gpucost_tui.analysis.table import read_table
 from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.fold import fold
 from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.seal import seal
 from gpucost_tui.campaign.table import raw_table
 from gpucost_tui.errors import InputError
+from gpucost_tui.tui.app import GpucostApp
 from gpucost_tui.tui.attempts import AttemptsScreen
 from gpucost_tui.tui.attempts_data import of_file
 from gpucost_tui.tui.attempts_details import read_details, reasons_of
@@ -295,6 +299,26 @@ def test_ids_that_do_not_belong_are_shown(tmp_path: Path, how: str, what: str) -
     assert read_predictions(work(), rows[0]).frame["what"].to_list().count(what) == 1
 
 
+def test_vectors_are_told_by_their_likeness_to_the_reference_pass(tmp_path: Path) -> None:
+    corpus = corpus_file(tmp_path / "corpus.jsonl", 12)
+    settings = [("corpus.right_of_use", "Made up for a test."), ("measurement.rounds", 1)]
+    inputs = Inputs(
+        protocol="embedding-batch", corpus=[str(corpus)], model="demo", settings=settings
+    )
+    campaign = create(tmp_path / "one", inputs)
+    seal(campaign)
+    run(campaign.folder, {"attempts": {"3": {"scores": "nan"}}})
+    passed, batch_1, batch_4, _ = rows_of(campaign)
+    reference = read_predictions(work(), passed)
+    assert set(reference.frame["what"]) == {"no reference"}
+    assert "the others are held against it" in reference.notes[0]
+    found = read_predictions(work(), batch_1)
+    assert found.measure == "cosine" and found.frame["score"].to_list() == pytest.approx([1.0] * 12)
+    broken = read_predictions(work(), batch_4)
+    assert broken.frame["score"].null_count() == 12 and "not finite" in broken.notes[0]
+    assert broken.frame["id"].to_list() == [f"t{n:03d}" for n in range(12)]
+
+
 def test_no_predictions_is_a_sentence(tmp_path: Path) -> None:
     campaign = finished(tmp_path / "one")
     row = rows_of(campaign)[0]
@@ -417,8 +441,6 @@ async def test_a_wrong_table_stays_in_the_dialog(tmp_path: Path) -> None:
 async def test_the_command_opens_a_table(tmp_path: Path) -> None:
     sheet = tmp_path / "mine.csv"
     sheet.write_text("variant,status\na,completed\n")
-    from gpucost_tui.tui.app import GpucostApp
-
     app = GpucostApp(table=sheet)
     async with app.run_test() as pilot:
         await until(pilot, lambda: "1 attempt" in screen_text(app))
@@ -457,6 +479,17 @@ async def test_all_known_campaigns_together(tmp_path: Path) -> None:
         await until(pilot, lambda: len(numbers(app)) == 6)
 
 
+async def test_opening_a_campaign_leaves_a_table_file(tmp_path: Path) -> None:
+    sheet = tmp_path / "mine.csv"
+    sheet.write_text("variant,status\na,completed\n")
+    campaign = finished(tmp_path / "one")
+    app = GpucostApp(table=sheet)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: "mine.csv" in screen_text(app))
+        app.open_campaign(campaign.folder, place="attempts")
+        await settled(pilot, [1, 2, 3, 4, 5, 6])
+
+
 # Hostile text, wide text, many rows
 
 
@@ -485,14 +518,14 @@ async def test_any_cell_of_a_table_file_may_be_hostile(tmp_path: Path) -> None:
     row = {name: (text if kind == pl.String else None) for name, kind in SCHEMA.items()}
     row |= {"status": "failed", "failure": "error", "notes": text + "x" * 1_000_000}
     pl.DataFrame([row], schema=SCHEMA).write_parquet(tmp_path / "t.parquet")
-    from gpucost_tui.tui.app import GpucostApp
-
     app = GpucostApp(table=tmp_path / "t.parquet")
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: len(place_rows(app)) == 1)
         await pressed(pilot, "c", "a", "enter")
-        for _ in range(70):
-            await pressed(pilot, "right")
+        table = app.screen.query_one(VirtualTable)
+        for x in range(0, table.virtual_size.width, 80):
+            table.scroll_to(x=x, animate=False)
+            await pilot.pause()
             assert_harmless(app)
         await pressed(pilot, "enter")
         await until(pilot, lambda: "Attempt of line" in screen_text(app))

@@ -64,6 +64,7 @@ class AttemptsScreen(PlaceScreen):
         self.chosen: tuple[str, ...] = DEFAULT
         self._source: str = "campaign"  # or all, or file
         self._read_as: object = None
+        self._front: Path | None = None
         self._problem = ""
 
     def content(self) -> Iterable[Widget]:
@@ -79,6 +80,9 @@ class AttemptsScreen(PlaceScreen):
     # Reading
 
     def show(self, snapshot: Snapshot) -> None:
+        if snapshot.folder not in (self._front, None):
+            self._source = "campaign"  # another campaign was opened: it is what one wants to see
+        self._front = snapshot.folder
         if self._source == "campaign":
             self._read_campaign(snapshot)
 

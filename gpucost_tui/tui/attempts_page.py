@@ -173,7 +173,7 @@ def _memory(details: Details) -> Iterator[Content]:
         value = row[name]
         shown = size(value) if value is not None else f"unavailable: {why.get(name, 'no reason')}"
         yield plain(f" {shown:>12}  {scope}" if value is not None else f" {scope}: {shown}")
-    if len(details.devices) > 1:
+    if details.devices:
         yield plain(" By device:")
         for memory in details.devices:
             yield _device(memory)

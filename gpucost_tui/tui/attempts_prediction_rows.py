@@ -111,9 +111,9 @@ def _answers(
     """Return what the predictions are held against: answers, or those of the reference pass."""
     from gpucost_tui.campaign.judge import Judge
 
-    answers = Judge(campaign, manifest).answers(row["deliverable"])
-    if answers is not None:
-        return answers
+    sealed = Judge(campaign, manifest).answers(row["deliverable"])
+    if sealed is not None:
+        return sealed
     for attempt in state.attempts.values():
         other = attempt.row
         sound = other["round"] == 0 and other["status"] == "completed" and other["format_ok"]
@@ -122,7 +122,8 @@ def _answers(
                 notes.append("this is the reference pass: the others are held against it")
                 return None
             passed = _parquet(campaign.folder / other["predictions_path"])
-            return passed.select("id", answer="prediction").unique("id", keep="first")
+            answers = passed.select("id", answer="prediction")
+            return answers.unique("id", keep="first", maintain_order=True)
     notes.append("there is no reference pass yet")
     return None
 

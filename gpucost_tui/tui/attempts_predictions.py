@@ -12,7 +12,7 @@ from textual.widgets import Input, Label, Static
 
 from gpucost_tui.text import clean, count
 from gpucost_tui.tui.attempts_prediction_rows import Predictions, read_predictions
-from gpucost_tui.tui.safe import GLYPHS, TYPED, filled, plain
+from gpucost_tui.tui.safe import TYPED, filled, plain
 from gpucost_tui.tui.table_view import Column, FrameRows, VirtualTable, words
 from gpucost_tui.tui.whole import WholeDialog
 from gpucost_tui.tui.work import Work
@@ -186,7 +186,7 @@ def _chosen(work: Work, frame: pl.DataFrame, only_wrong: bool, text: str) -> pl.
 
 
 def _mark(what: str) -> str:
-    return f"{_GLYPH.get(what, GLYPHS['open'])} {what}"
+    return f"{_GLYPH.get(what, '·')} {what}"
 
 
 def _tone(what: str) -> str:
