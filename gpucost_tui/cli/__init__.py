@@ -7,10 +7,11 @@ that ``gpucost --help`` needs. Errors of the program end in one sentence and the
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -42,12 +43,31 @@ WORDS: dict[str, tuple[str, str]] = {
     "window": ("window:window", "Hours of a window, and the packs that cover it."),
     "catalogue": ("catalogue:catalogue", "List, check, add and import price lists."),
     "kit": ("kit:kit", "Write the blank kit for working without this program."),
+    "memory": ("memory:memory", "Estimated memory beside what was observed."),
+    "op": ("op:op", "Time single operations, apart from any pass."),
     "env": ("env:env", "Show what is installed on this machine."),
 }
 
 
+class ReaderGone(Exception):
+    """Standard output was closed by its reader (head, less), told apart from a real error."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported on use."""
+
+    # click would turn a broken pipe into exit status 1, in parsing (--help) and in running.
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except BrokenPipeError:
+            raise ReaderGone from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGone from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(WORDS)
@@ -115,7 +135,8 @@ def main(args: list[str] | None = None) -> NoReturn:
     )
     try:
         status = group.main(args, prog_name="gpucost", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the shell: >&-
+            sys.stdout.flush()
         sys.exit(status if isinstance(status, int) else 0)
     except GpucostError as error:
         if debug:
@@ -127,18 +148,25 @@ def main(args: list[str] | None = None) -> NoReturn:
         fail(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         fail("interrupted.", 130)
-    except BrokenPipeError:
-        # The reader (head, less) has gone: nothing is left to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, ReaderGone):
+        _silence()
         sys.exit(0)
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.filename is None and error.errno == errno.ENOSPC:
+            _silence()
+            fail(f"the output can't be written ({error.strerror}). Check where it goes.", 3)
         fail(
             f"an error of the program itself: {type(error).__name__}: {error}. "
             "'gpucost --debug …' shows where.",
             1,
         )
+
+
+def _silence() -> None:
+    """Leave nothing for the interpreter to flush into a standard output that refuses it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fail(sentence: str, status: int) -> NoReturn:
