@@ -91,7 +91,7 @@ def answer(folder: str, campaign: Campaign, state: State) -> list[str]:
         f"quality: {of}{protocol.quality.metric}, at least {protocol.quality.threshold:g} asked. "
         "padding: tokens",
         "computed over real tokens. peak: " + _scope(state),
-        "Five passes describe a small series; `gpucost compare` says which differences are settled.",
+        "Five passes describe a small series; which differences are settled, `compare` says.",
         "",
         f"Raw table     {shown}/raw_results.csv, one row per attempt",
         f"Predictions   {shown}/attempts/*/predictions.parquet",
