@@ -1,7 +1,7 @@
 """The blank kit: the folder that the method began as, usable without this program.
 
-Everything under ``data/kit/`` and the empty raw table, as one zip whose bytes are the same
-every time: files by name, fixed times and permissions, stored uncompressed.
+Everything under ``data/kit/``, the empty raw table and the notebook on memory, as one zip whose
+bytes are the same every time: files by name, fixed times and permissions, stored uncompressed.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ def kit_files() -> dict[str, Path]:
         if path.is_file() and not _generated(path.relative_to(folder))
     }
     found[TEMPLATE] = resources.file("data", TEMPLATE)
+    memory = resources.file("protocols", "memory")
+    names = sorted(path for path in memory.glob("*") if path.suffix in (".py", ".ipynb"))
+    found.update({f"memory/{path.name}": path for path in names})
     return dict(sorted(found.items()))
 
 

@@ -1,0 +1,148 @@
+"""Estimates the memory of one forward pass, and on a GPU shows what it really took beside it.
+
+    python estimate_memory.py MODEL_FOLDER --batch 8 --length 128 [--dtype float16]
+        [--attention eager] [--observe]
+
+Needs Python 3.10 alone: the estimate reads config.json and the headers of the safetensors files.
+With --observe it also needs torch and transformers, and a GPU: without one it says so and only
+estimates. An estimate never stands in for an observation, nor the other way round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import platform
+import struct
+import sys
+from pathlib import Path
+
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def environment() -> dict[str, object]:
+    """Say what is installed here: Python, torch, transformers, GPUs. Nothing is assumed."""
+    found: dict[str, object] = {"python": platform.python_version()}
+    for name in ("torch", "transformers"):
+        found[name] = importlib.util.find_spec(name) is not None
+    found["gpus"] = []
+    if found["torch"]:
+        import torch
+
+        found["torch"] = torch.__version__
+        if torch.cuda.is_available():
+            found["gpus"] = [
+                torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())
+            ]
+    return found
+
+
+def parameters(folder: Path) -> int:
+    """Count the parameters by the headers of the safetensors files."""
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise SystemExit(f"{folder.name} has no safetensors file: nothing to estimate from.")
+    total = 0
+    for path in files:
+        with path.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            header = json.loads(stream.read(length))
+        for name, tensor in header.items():
+            if name == "__metadata__" or name.endswith("position_ids"):
+                continue
+            size = 1
+            for extent in tensor["shape"]:
+                size *= extent
+            total += size
+    return total
+
+
+def estimate(
+    folder: Path, *, batch: int, length: int, dtype: str = "float32", attention: str = "sdpa"
+) -> dict[str, int]:
+    """Estimate weights and activations in bytes, for an encoder of transformer layers.
+
+    Weights: parameters x bytes. Activations of one layer: the larger of attention (5 B L H, and
+    2 B A L L where scores are written to memory) and the inner layer (2 B L H + 2 B L I).
+    """
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        width, heads = config["hidden_size"], config["num_attention_heads"]
+    except (OSError, ValueError, KeyError) as error:
+        raise SystemExit(f"{folder.name}/config.json does not say enough: {error!r}.") from None
+    inner = config.get("intermediate_size") or 4 * width
+    tokens = batch * length
+    in_attention = 5 * tokens * width
+    if attention == "eager":
+        in_attention += 2 * tokens * heads * length
+    activations = BYTES[dtype] * max(in_attention, 2 * tokens * width + 2 * tokens * inner)
+    weights = parameters(folder) * BYTES[dtype]
+    return {"weights": weights, "activations": activations, "together": weights + activations}
+
+
+def observe(
+    folder: Path, *, batch: int, length: int, dtype: str, attention: str
+) -> dict[str, int] | None:
+    """Run one batch on the first GPU; return its peaks in bytes, None where there is no GPU.
+
+    allocated follows tensors, reserved the allocator: separate counters, never added.
+    """
+    found = environment()
+    if not found["gpus"] or not found["transformers"]:
+        return None
+    import torch
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(
+        folder, local_files_only=True, dtype=getattr(torch, dtype), attn_implementation=attention
+    )
+    model = model.eval().to("cuda:0")
+    torch.cuda.reset_peak_memory_stats(0)
+    ids = torch.ones((batch, length), dtype=torch.long, device="cuda:0")
+    with torch.inference_mode():
+        model(input_ids=ids, attention_mask=torch.ones_like(ids))
+    torch.cuda.synchronize(0)
+    return {
+        "allocated": torch.cuda.max_memory_allocated(0),
+        "reserved": torch.cuda.max_memory_reserved(0),
+    }
+
+
+def shown(values: dict[str, int]) -> str:
+    return ", ".join(f"{name} {value / 2**20:,.1f} MiB" for name, value in values.items())
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Estimated and observed memory of one batch.")
+    parser.add_argument("model", type=Path, help="folder with config.json and safetensors files")
+    parser.add_argument("--batch", type=int, default=8, help="entries of the batch")
+    parser.add_argument("--length", type=int, default=128, help="padded length in tokens")
+    parser.add_argument("--dtype", choices=sorted(BYTES), default="float32")
+    parser.add_argument("--attention", choices=["sdpa", "eager"], default="sdpa")
+    parser.add_argument("--observe", action="store_true", help="run the batch on the first GPU")
+    chosen = parser.parse_args(words)
+    if chosen.batch < 1 or chosen.length < 1:
+        parser.error("--batch and --length are at least 1")
+    if not chosen.model.is_dir():
+        parser.error(f"there is no folder {chosen.model}")
+    found = environment()
+    gpus = found["gpus"] or "none: estimate only"
+    torch_here = found["torch"] or "not installed"
+    print(f"Python {found['python']}, torch {torch_here}, GPUs: {gpus}")
+    settings = {
+        "batch": chosen.batch,
+        "length": chosen.length,
+        "dtype": chosen.dtype,
+        "attention": chosen.attention,
+    }
+    print(f"estimated: {shown(estimate(chosen.model, **settings))}")
+    if chosen.observe:
+        seen = observe(chosen.model, **settings)
+        missing = "nothing: there is no GPU that torch and transformers could use"
+        print(f"observed:  {shown(seen) if seen else missing}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
