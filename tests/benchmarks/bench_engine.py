@@ -144,6 +144,54 @@ def timed(run: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
+def interleaved(
+    mine: Callable[[], float], other: Callable[[], float], pairs: int
+) -> tuple[list[float], list[float]]:
+    """Return the durations of both sides; who goes first alternates: a drift falls on both."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    for pair in range(pairs):
+        if pair % 2:
+            theirs.append(other())
+        ours.append(mine())
+        if not pair % 2:
+            theirs.append(other())
+    return ours, theirs
+
+
+def told(what: str, ours: list[float], theirs: list[float], bound: float | None = None) -> None:
+    """Print a comparison: medians, ratio, interval, peak memory, and the bound, if there is one."""
+    middle, low, high = ratios(ours, theirs)
+    peak = (peak_rss_bytes()[0] or 0) / 2**20
+    verdict = (
+        "" if bound is None else f", bound {bound:g}: {'kept' if middle <= bound else 'MISSED'}"
+    )
+    print(
+        f"{what}: {np.median(ours):.3f} s / {np.median(theirs):.3f} s = {middle:.3f} "
+        f"[{low:.3f}, {high:.3f}], {len(ours)} pairs, peak RSS {peak:.0f} MiB{verdict}",
+        flush=True,
+    )
+
+
+def ready_engine(job: Any) -> tuple[TorchEngine, Callable[[], float]]:
+    """Return an engine that is loaded and warm, and a call that runs a pass and gives its time."""
+    engine, quiet, never = TorchEngine(), Quiet(), threading.Event()
+    engine.load(job, quiet)
+    engine.warm_up(job, quiet, never)
+    return engine, lambda: engine.measure(job, quiet, never).pass_s
+
+
+def corpus_file(folder: Path, entries: int) -> Path:
+    corpus = folder / "corpus.jsonl"
+    lines = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(texts(entries))]
+    corpus.write_text("\n".join(lines) + "\n", "utf-8")
+    return corpus
+
+
+#: Largest ratio by grouping and batch size: the issue's points (a) and (c).
+BOUNDS = {"none": dict.fromkeys((1, 4, 8, 32), 1.05), "length": {4: 1.15, 8: 1.15, 32: 1.06}}
+
+
 def bench(options: argparse.Namespace, batch: int, folder: Path, corpus: Path) -> None:
     task = folder_of(options.model)[1]
     job = parts.job(
@@ -156,8 +204,7 @@ def bench(options: argparse.Namespace, batch: int, folder: Path, corpus: Path) -
         threads=options.threads,
         max_length=256,
     )
-    engine, quiet, never = TorchEngine(), Quiet(), threading.Event()
-    engine.load(job, quiet)
+    engine, measured = ready_engine(job)
     if options.grouping == "length":
         other = forward_alone(engine, job)
     else:
@@ -166,43 +213,29 @@ def bench(options: argparse.Namespace, batch: int, folder: Path, corpus: Path) -
         # A tokenizer of its own: the engine's is set to another padding.
         tokenizer = AutoTokenizer.from_pretrained(folder)
         other = hand_loop(corpus, engine._setup.model, tokenizer, batch, 256)
-    engine.warm_up(job, quiet, never)
     other()
-    mine, theirs = [], []
-    for pair in range(options.pairs):
-        # Who goes first alternates: a drift of the machine falls on both.
-        if pair % 2:
-            theirs.append(timed(other))
-        mine.append(engine.measure(job, quiet, never).pass_s)
-        if not pair % 2:
-            theirs.append(timed(other))
-    middle, low, high = ratios(mine, theirs)
-    peak = (peak_rss_bytes()[0] or 0) / 2**20
-    print(
-        f"{options.model} batch {batch:>2} {options.grouping}: {np.median(mine):.3f} s / "
-        f"{np.median(theirs):.3f} s = {middle:.3f} [{low:.3f}, {high:.3f}], "
-        f"{options.pairs} pairs, peak RSS {peak:.0f} MiB",
-        flush=True,
-    )
+    ours, theirs = interleaved(measured, lambda: timed(other), options.pairs)
+    what = f"{options.model} batch {batch:>2} {options.grouping}"
+    told(what, ours, theirs, BOUNDS[options.grouping].get(batch))
+
+
+def options_of(description: str, batches: list[int]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--entries", type=int, default=250)
+    parser.add_argument("--batch", type=int, nargs="+", default=batches)
+    parser.add_argument("--model", choices=["demo", "minilm"], default="demo")
+    parser.add_argument("--threads", type=int, default=1)
+    return parser
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--entries", type=int, default=250)
-    parser.add_argument("--batch", type=int, nargs="+", default=[1, 4, 8, 32])
-    parser.add_argument("--model", choices=["demo", "minilm"], default="demo")
+    parser = options_of(str(__doc__).splitlines()[0], [1, 4, 8, 32])
     parser.add_argument("--grouping", choices=["none", "length"], default="none")
-    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     folder, _ = folder_of(options.model)
     with tempfile.TemporaryDirectory() as scratch:
-        corpus = Path(scratch) / "corpus.jsonl"
-        lines = [
-            json.dumps({"id": str(i), "text": text})
-            for i, text in enumerate(texts(options.entries))
-        ]
-        corpus.write_text("\n".join(lines) + "\n", "utf-8")
+        corpus = corpus_file(Path(scratch), options.entries)
         for batch in options.batch:
             bench(options, batch, folder, corpus)
 
