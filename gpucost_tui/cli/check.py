@@ -55,7 +55,8 @@ def _tried(campaign: Campaign, found: Survey) -> list[Tried]:
             found.problems.append(
                 Problem(
                     f"variant '{one.variant}' over '{one.deliverable}'",
-                    f"its longest batch ended as {one.failure or one.status}: {one.error}",
+                    f"its longest batch ended as {one.failure or one.status}: "
+                    f"{(one.error or 'no reason').rstrip('.')}",
                     "Its attempts would fail here too: change the variant, or seal it knowingly",
                     blocking=False,
                 )
