@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from functools import partial
@@ -224,6 +225,9 @@ def run_app(
 
     What was going on is said below it: a run goes on without the app.
     """
+    # Exported by a shell, they would be believed before the window's own size.
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
     app = GpucostApp(folder, here=here, table=table)
     app.run()
     status = app.return_code or 0
@@ -257,8 +261,6 @@ def farewell(snapshot: Snapshot, runs: dict[Path, int] | None = None) -> str | N
 
 def _end_now(status: int) -> None:
     """Leave without waiting for threads that read: interpreters can hang on them at their end."""
-    import os
-
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     partial(os._exit, status)()
