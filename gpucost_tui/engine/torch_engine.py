@@ -69,6 +69,10 @@ class TorchEngine:
         log: Any = transformers.logging
         log.set_verbosity_error()
         log.disable_progress_bar()
+        _ = transformers.AutoModel, transformers.AutoTokenizer  # loaded lazily: now, not in load_s
+        # What is imported stays: a collection before a pass, or inside one, need not walk it.
+        gc.collect()
+        gc.freeze()
         self.import_s = time.perf_counter() - begun
         self._torch = torch
         self._meter = DeviceMeter(find_driver)
