@@ -41,7 +41,8 @@ def test_a_template_is_sealed_with_real_inputs(tmp_path: Path, name: str) -> Non
     campaign = create(tmp_path / "c", given)
     assert blocking(campaign) == []
     found = survey(campaign)
-    assert {p.what.split("'")[0] for p in found.problems} == {"stratum "}  # 14 texts, not 1000
+    noted = ["stratum "] if name.startswith("classification") else []  # 14 texts, not 1000
+    assert [p.what.split("'")[0] for p in found.problems] == noted
     manifest, _ = seal(campaign)
     assert manifest.protocol.measurement.rounds == 5
 

@@ -100,8 +100,9 @@ def test_r12_strata_and_classes_are_noted(tmp_path: Path) -> None:
     source = {"praise": 0.9, "refund": 0.1}
     campaign = made(tmp_path / "c", settings=[("corpus.source_distribution", source)])
     found = notes(campaign)
-    strata = [p.what for p in found if p.what.startswith("stratum ")]
-    assert len(strata) == 3 and all("are declared (R12)" in what for what in strata)
+    strata = only([p for p in found if p.what.startswith("stratum ")])
+    assert strata.what.count("are declared") == 3 and "(R12)" in strata.what
+    assert "`entries` in [[corpus.strata]]" in strata.fix
     classes = [p.what for p in found if p.what.startswith("class ")]
     assert any("'refund' is in the source (10.0%) and not in the corpus" in w for w in classes)
     assert any("of stratum 'short'" in w or "stratum 'short'" in w for w in classes)
@@ -116,6 +117,9 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
     first, second = blocking(made(tmp_path / "c", bare))
     assert "no column 'label'" in first.what and first.where.startswith("corpus 'corpus'")
     assert "no column 'label'" in second.what and second.where.startswith("reference 'corpus'")
+    other = [{"id": r["id"], "text": r["text"], "category": r["label"]} for r in rows()]
+    first, _ = blocking(made(tmp_path / "e", other))
+    assert "columns here: id, text, category" in first.what and "label_column" in first.fix
     groups = [("quality.subgroups.0.column", "language")]
     assert "no column 'language'" in only(blocking(made(tmp_path / "d", settings=groups))).what
 

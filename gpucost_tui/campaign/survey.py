@@ -15,6 +15,7 @@ import polars as pl
 from gpucost_tui.campaign.conditions import check_causes
 from gpucost_tui.campaign.fingerprints import columns_sha256, tuning_facts
 from gpucost_tui.campaign.folder import Campaign, Manifest
+from gpucost_tui.campaign.relaxed import relaxations
 from gpucost_tui.campaign.window import check_tasks
 from gpucost_tui.corpus.answers import answers_for, read_answers
 from gpucost_tui.corpus.classes import Distribution, class_distribution, deviations
@@ -107,6 +108,8 @@ def survey(campaign: Campaign) -> Survey:
     _tuning(found, campaign, found.protocol, found.source)
     for deliverable in found.protocol.deliverables:
         _corpus(found, campaign, found.protocol, deliverable.name)
+    prints = {name: one.sha256 for name, one in found.corpora.items()}
+    found.problems.extend(relaxations(campaign, found.protocol, found.source, prints))
     return found
 
 
@@ -267,18 +270,16 @@ def _strata(found: Survey, protocol: Protocol, one: CorpusSurvey, path: Path) ->
         if isinstance(changes.get("max_length"), int)
     }
     one.truncated = {length: truncated(one.strata, length) for length in sorted(lengths)}
-    for row in one.summary.iter_rows(named=True):
-        expected = row["expected_entries"]
-        if expected is not None and expected != row["entries"]:
-            found.problems.append(
-                Problem(
-                    where,
-                    f"stratum '{row['stratum']}' has {count(row['entries'], 'entry', 'entries')}, "
-                    f"{expected:,} are declared (R12)",
-                    "Correct the corpus, or the declaration in [[corpus.strata]]",
-                    blocking=False,
-                )
-            )
+    off = [
+        f"'{row['stratum']}' has {count(row['entries'], 'entry', 'entries')}, "
+        f"{row['expected_entries']:,} are declared"
+        for row in one.summary.iter_rows(named=True)
+        if row["expected_entries"] not in (None, row["entries"])
+    ]
+    if off:
+        what = f"stratum {'; '.join(off)} (R12)"
+        fix = "Correct `entries` in [[corpus.strata]] or leave it out, or correct the corpus"
+        found.problems.append(Problem(where, what, fix, blocking=False))
 
 
 def _columns(

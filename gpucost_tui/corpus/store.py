@@ -112,12 +112,14 @@ def sealed_frame(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
         name: [] for name in ("id", "text") if wanted is None or name in wanted
     }
     found: dict[str, list[Value]] = {}
+    others_here: set[str] = set()
     height = 0
     for chunk in _chunks(read_sealed(path)):
         for name, parts in fixed.items():
             values = [getattr(entry, name) for entry in chunk]
             parts.append(pl.Series(name, values, dtype=pl.String))
-        for name in {name for entry in chunk for name in entry.other} - found.keys():
+        others_here.update(name for entry in chunk for name in entry.other)
+        for name in others_here - found.keys():
             if wanted is None or name in wanted:
                 found[name] = [None] * height
         for name, others in found.items():
@@ -127,19 +129,21 @@ def sealed_frame(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
         raise InputError("the sealed corpus is empty", where=clean(path), fix=_RESTORE)
     made = {name: pl.concat(parts) for name, parts in fixed.items()}
     made |= {name: column(name, found[name]) for name in sorted(found)}
-    return pl.DataFrame(_in_order(made, columns, path))
+    here = ["id", "text", *sorted(others_here)]
+    return pl.DataFrame(_in_order(made, columns, here, path))
 
 
 def _in_order(
-    made: dict[str, pl.Series], columns: Sequence[str] | None, path: Path
+    made: dict[str, pl.Series], columns: Sequence[str] | None, here: Sequence[str], path: Path
 ) -> dict[str, pl.Series]:
     order = list(made) if columns is None else list(columns)
     missing = [name for name in order if name not in made]
     if missing:
         raise InputError(
-            f"there is no column '{clean(missing[0])}' ({columns_of(list(made))})",
+            f"there is no column '{clean(missing[0])}' ({columns_of(here)})",
             where=clean(path),
-            fix="Name a column of the corpus",
+            fix="Correct the name where the protocol has it ([corpus] label_column, [reference] "
+            "column, [[quality.subgroups]] column), or give a corpus that has the column",
         )
     return {name: made[name] for name in order}
 
