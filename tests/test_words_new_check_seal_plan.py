@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from campaign_parts import RIGHT, TEMPLATE, made, minilm, rows, write_jsonl
 from pricing_support import Command
+from runner_parts import run_here
 from test_seal_manifest import MODEL
 
 from gpucost_tui.campaign.fold import fold
@@ -25,6 +26,7 @@ from gpucost_tui.campaign.lock import RunnerLock
 from gpucost_tui.campaign.seal import seal
 from gpucost_tui.environment.host import host_record
 from gpucost_tui.files import canonical_json, sha256_bytes
+from gpucost_tui.protocol.load import template_names
 
 
 @pytest.fixture
@@ -40,6 +42,21 @@ def source(tmp_path: Path) -> Path:
 def new(folder: object, source: Path, *more: object) -> list[object]:
     words = ["new", "--protocol", TEMPLATE, "--corpus", source, "--model", "demo"]
     return [*words, "--right-of-use", RIGHT[1], *more, "--", folder]
+
+
+def test_new_names_the_templates(command: Command) -> None:
+    told = " ".join(command("new", "--help").out.split())
+    assert all(name in told for name in template_names())
+
+
+def test_check_says_what_is_next_of_a_finished_campaign(tmp_path: Path, command: Command) -> None:
+    campaign = made(tmp_path / "c", settings=[("measurement.rounds", 1)])
+    blocked = made(tmp_path / "b", settings=[("corpus.right_of_use", "")])
+    assert f"Then again: gpucost check {blocked.folder}" in command("check", blocked.folder).out
+    seal(campaign)
+    assert f"Next: gpucost run {campaign.folder}" in command("check", campaign.folder).out
+    run_here(campaign)
+    assert f"Next: gpucost attempts {campaign.folder}" in command("check", campaign.folder).out
 
 
 # -- the way from new to plan ------------------------------------------------------------------
@@ -199,7 +216,7 @@ def test_what_the_environment_lacks(tmp_path: Path, source: Path, command: Comma
 def test_check_says_what_blocks(tmp_path: Path, command: Command) -> None:
     campaign = made(tmp_path / "c", settings=[("decision.scenario", "serving")])
     said = command("check", campaign.folder)
-    assert said.status == 1 and said.out.endswith("\n1 problem blocks the seal.\n")
+    assert said.status == 1 and "\n1 problem blocks the seal. Then again: " in said.out
     assert "[BLOCKS] protocol.toml, line " in said.out and "(R2)" in said.out
     campaign.protocol_file.write_text("format = 1\nformat = 1\n")
     said = command("check", campaign.folder)

@@ -79,11 +79,20 @@ def _print(folder: str, found: Survey, tried: list[Tried], *, trial: bool) -> No
     if blocking:
         verb = "blocks" if blocking == 1 else "block"
         what = "running what is sealed" if sealed else "the seal"
-        click.echo(f"\n{count(blocking, 'problem')} {verb} {what}.")
+        again = "" if sealed else f" Then again: gpucost check {typed(folder)}"
+        click.echo(f"\n{count(blocking, 'problem')} {verb} {what}.{again}")
     elif sealed:
-        click.echo(f"\nEverything is as it was sealed. Next: gpucost run {typed(folder)}")
+        click.echo(f"\nEverything is as it was sealed. Next: {_next(folder)}")
     else:
         click.echo(f"\nNothing blocks the seal. Next: gpucost seal {typed(folder)}")
+
+
+def _next(folder: str) -> str:
+    from gpucost_tui.campaign.folder import Campaign
+    from gpucost_tui.campaign.status import status
+    from gpucost_tui.cli.status import next_step
+
+    return next_step(typed(folder), str(status(Campaign.open(folder))["state"]))
 
 
 def _memory(tried: list[Tried]) -> str:

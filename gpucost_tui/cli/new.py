@@ -7,7 +7,7 @@ import click
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
-@click.option("--protocol", help="A template's name, or a TOML file.")
+@click.option("--protocol", metavar="NAME|FILE", help="A template's name, or a TOML file.")
 @click.option(
     "--corpus",
     multiple=True,
@@ -51,7 +51,13 @@ def new(
     settings: tuple[str, ...],
     link: bool,
 ) -> None:
-    """Make the campaign DIR from a protocol, a corpus and a model."""
+    """Make the campaign DIR from a protocol, a corpus and a model.
+
+    \b
+    Templates: classification-batch, classification-precision, embedding-batch.
+    Labels in another column than `label`:
+      --set corpus.label_column=NAME --set reference.column=NAME
+    """
     from pathlib import Path
 
     from gpucost_tui.campaign.create import Inputs, create, parse_setting

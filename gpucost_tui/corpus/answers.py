@@ -102,7 +102,7 @@ def _answer(values: dict[str, Value], column: str) -> Answer:
     if column not in values:
         raise Mistake(
             f"there is no answer: no column '{clean(column)}' ({columns_of(list(values))})",
-            "Name the column that holds the answer",
+            "Name the column that holds it: --answer-column",
         )
     value = values[column]
     if value is None or value in ("", []):

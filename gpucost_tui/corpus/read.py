@@ -146,7 +146,7 @@ def _absent(values: dict[str, Value], column: str, what: str, fix: str) -> Mista
     if column not in values:
         return Mistake(
             f"there is no {what}: no column '{clean(column)}' ({columns_of(list(values))})",
-            f"Name the {what} column",
+            f"Name the column that holds it: --{what}-column",
         )
     value = values[column]
     if value is None:

@@ -155,7 +155,7 @@ class Reproduction(Frozen):
     def _bounded(self) -> Reproduction:
         if (self.aim == "bounded-difference") != (self.max_difference is not None):
             raise ValueError(
-                "'max_difference' goes with aim 'bounded-difference', and with no other"
+                "aim 'bounded-difference' needs a 'max_difference', and no other aim has one"
             )
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("a seed is named twice")

@@ -54,8 +54,10 @@ def expected(error: Mapping[str, Any], path: Sequence[str | int]) -> tuple[str, 
         return f"'{path[-1]}' is missing", "Add it; the templates show its form"
     if kind == "value_error":
         return clean(context.get("error")), "Correct it"
-    if kind in ("string_too_short", "too_short"):
-        return "it is empty, and at least one is expected", "Fill it in"
+    if kind == "string_too_short":
+        return "it is empty", "Fill it in"
+    if kind == "too_short":
+        return "it is empty, and at least one value is expected", "Fill it in"
     return f"{_form(error)}, found {shown(error['input'])}", "Correct it"
 
 
