@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-import pty
-import select
-import signal
 import subprocess
 import sys
-import termios
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -271,82 +262,6 @@ def test_it_starts_without_what_is_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_with_the_terminal_restored(tmp_path: Path, number: int) -> None:
-    with terminal(tmp_path) as (process, master, before):
-        process.send_signal(number)
-        drained(master, process)
-        assert process.wait(15) == 143
-        assert termios.tcgetattr(master)[3] == before[3]
-
-
-def test_a_terminal_that_goes_away_ends_it(tmp_path: Path) -> None:
-    with terminal(tmp_path, preexec=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as (
-        process,
-        master,
-        _,
-    ):
-        os.close(master)
-        assert process.wait(15) == 143
-
-
-def test_without_a_terminal_there_is_help_or_a_sentence(tmp_path: Path) -> None:
-    gpucost = [sys.executable, "-m", "gpucost_tui"]
-    bare = subprocess.run(gpucost, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert bare.returncode == 0 and "Words" in bare.stdout
-    asked = subprocess.run(
-        [*gpucost, str(tmp_path)], capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    assert asked.returncode == 3 and "needs a terminal" in asked.stderr
-    assert "Traceback" not in asked.stderr
-
-
-@contextlib.contextmanager
-def terminal(
-    folder: Path, preexec: Callable[[], object] | None = None
-) -> Iterator[tuple[subprocess.Popen[bytes], int, list[Any]]]:
-    """Run ``gpucost`` on a pseudo-terminal of its own, painted."""
-    master, slave = pty.openpty()
-    before = termios.tcgetattr(slave)
-
-    def own_terminal() -> None:
-        os.setsid()
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        if preexec:
-            preexec()
-
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gpucost_tui"],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        cwd=folder,
-        env={**os.environ, "TERM": "xterm-256color"},
-        preexec_fn=own_terminal,
-    )
-    os.close(slave)
-    try:
-        seen = b""
-        while b"No campaign here yet" not in seen:
-            seen += os.read(master, 65536)
-        yield process, master, before
-    finally:
-        process.kill()
-        process.wait()
-        with contextlib.suppress(OSError):
-            os.close(master)
-
-
-def drained(master: int, process: subprocess.Popen[bytes]) -> None:
-    """Read what it still writes, so that it never waits for us."""
-    while process.poll() is None:
-        if select.select([master], [], [], 0.05)[0]:
-            try:
-                os.read(master, 65536)
-            except OSError:
-                return
 
 
 async def test_a_named_campaign_is_shown_and_not_the_list(tmp_path: Path) -> None:
