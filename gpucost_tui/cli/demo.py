@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost_tui.cli.common import say, table
+from gpucost_tui.cli.common import say, table, typed
 
 if TYPE_CHECKING:
     from gpucost_tui.campaign.fold import State
@@ -66,41 +66,45 @@ def answer(folder: str, campaign: Campaign, state: State) -> list[str]:
     from gpucost_tui.text import clean, seconds, size
 
     protocol = campaign.manifest.protocol
-    rows = []
+    rows, passes = [], []
     for one in by_variant(protocol, state):
-        passes = sorted(one.durations_s)
+        name, taken = clean(one.variant, limit=24), one.durations_s
+        passes.append([name, " ".join(f"{value:.2f}" for value in taken) or "-"])
         rows.append(
             [
-                clean(one.variant, limit=24),
-                " ".join(f"{value:.2f}" for value in one.durations_s) or "-",
+                name,
                 seconds(one.median_s),
-                f"{seconds(passes[0])} … {seconds(passes[-1])}" if passes else "-",
+                seconds(min(taken, default=None)),
+                seconds(max(taken, default=None)),
                 f"{one.accepted} of {one.accepted + one.rejected + one.failed}",
                 f"{one.qualities[-1]:.3f}" if one.qualities else "-",
                 "-" if one.padding_ratio is None else f"{one.padding_ratio:.2f}",
                 size(one.peak_allocated_bytes or one.peak_rss_bytes),
             ]
         )
-    headers = ["variant", "passes (s)", "median", "min … max", "accepted", "quality", "padding"]
-    headers.append("peak")
-    shown = clean(folder)
+    headers = ["variant", "median", "min", "max", "accepted", "quality", "padding", "peak"]
+    shown, there, corpus = clean(folder), typed(folder), protocol.deliverables[0].name
     of = "synthetic demonstration: " if protocol.corpus.synthetic else ""
     return [
-        table(headers, rows, right=(2, 5, 6, 7)),
+        table(["variant", "every pass (s), in the order of rounds"], passes),
         "",
-        f"quality: {of}{protocol.quality.metric}, at least {protocol.quality.threshold:g} asked. "
-        "padding: tokens",
-        "computed over real tokens. peak: " + _scope(state),
-        "Five passes describe a small series; which differences are settled, `compare` says.",
+        table(headers, rows, right=(1, 2, 3, 5, 6, 7)),
+        "",
+        f"Quality: {of}{protocol.quality.metric}, at least {protocol.quality.threshold:g} asked.",
+        "Padding: tokens computed over real tokens.",
+        f"Peak: {_scope(state)}",
+        "Five passes describe a small series: no difference is settled by a look.",
         "",
         f"Raw table     {shown}/raw_results.csv, one row per attempt",
         f"Predictions   {shown}/attempts/*/predictions.parquet",
         f"Everything    {shown}/journal.jsonl",
         "",
-        f"Next: gpucost compare {shown}     which differences are settled, and why",
-        f"      gpucost {shown}             the same in the app",
-        "      gpucost new my-campaign --protocol classification-batch --corpus my.jsonl "
-        "--model demo",
+        f"Next: gpucost compare {there}     which differences are settled, and why",
+        f"      gpucost {there}             the same in the app",
+        "",
+        "Its corpus and model serve a campaign of your own too (or take your own files):",
+        "      gpucost new mine --protocol classification-batch --model demo \\",
+        f"        --corpus {there}/corpus/{corpus}.jsonl --right-of-use synthetic",
         "",
     ]
 
