@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.slots import Slot
 from gpucost_tui.engine.contract import Job, Outcome
-from gpucost_tui.protocol.execution import requested_columns
+from gpucost_tui.errors import EnvironmentLacks, Refused, WrongUse
+from gpucost_tui.protocol.execution import DEVICE, requested_columns
+from gpucost_tui.text import clean, listed
 
 
 def job_of(
-    campaign: Campaign, manifest: Manifest, slot: Slot, number: int, folder: Path, model: Path
+    campaign: Campaign,
+    manifest: Manifest,
+    slot: Slot,
+    number: int,
+    folder: Path,
+    model: Path,
+    device: str | None = None,
 ) -> Job:
-    """Return the job that fills a slot. Paths are absolute: the engine knows no campaign."""
+    """Return the job that fills a slot. Paths are absolute: the engine knows no campaign.
+
+    ``device`` says which one of this machine's is meant where the seal leaves it open (auto).
+    """
     protocol = manifest.protocol
+    execution = protocol.settings(slot.variant).model_dump(mode="json")
+    if device is not None:
+        execution["device"] = device
     return Job(
         attempt=number,
         corpus=str(campaign.corpus_file(slot.deliverable).resolve()),
@@ -23,7 +38,7 @@ def job_of(
         model=str(model.resolve()),
         model_sha256=manifest.model_sha256,
         task=protocol.task,
-        execution=protocol.settings(slot.variant).model_dump(mode="json"),
+        execution=execution,
         warmup=protocol.warmup.model_dump(mode="json"),
         cache=protocol.measurement.cache,
         seed=slot.seed,
@@ -35,7 +50,11 @@ def job_of(
 
 
 def static_row(
-    manifest: Manifest, slot: Slot, host: str, framework: dict[str, Any]
+    manifest: Manifest,
+    slot: Slot,
+    host: str,
+    framework: dict[str, Any],
+    device: str | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the raw-table columns that are known before the attempt begins (R19).
 
@@ -47,7 +66,7 @@ def static_row(
     settings = protocol.settings(slot.variant)
     revision = manifest.json["model"].get("revision")
     series = " | ".join(protocol.series_of(slot.variant))
-    gpu = _gpu(_planned(settings.device, framework), framework)
+    gpu = _gpu(_planned(device or settings.device, framework), framework)
     row = {
         "campaign": protocol.name,
         "configuration": _configuration(slot, gpu),
@@ -69,12 +88,58 @@ def static_row(
         "cache_policy": protocol.measurement.cache,
         "quality_metric": protocol.quality.metric,
     }
-    missing = {} if series else {"series": "the variant stands in no series"}
+    missing = {
+        "install_s": "before the campaign: a task of the window, not of an attempt",
+        "download_s": "no download is recorded for this attempt",
+    }
+    if not series:
+        missing["series"] = "the variant stands in no series"
     if settings.token_budget:
         missing["batch_size"] = f"batches by a token budget of {settings.token_budget:,}"
     if gpu is None:
         missing["gpu"] = "no GPU was used"
     return row, missing
+
+
+def check_device(manifest: Manifest, device: str | None) -> None:
+    """Refuse a device that is none, or where the seal says another.
+
+    Raises:
+        WrongUse: It is no name of a device.
+        Refused: A variant is sealed for another one.
+    """
+    if device is None:
+        return
+    if not re.fullmatch(DEVICE, device) or device == "auto":
+        raise WrongUse(f"'{clean(device, limit=40)}' is no device", fix="Write cpu, cuda or cuda:N")
+    for variant in manifest.protocol.order():
+        sealed = manifest.protocol.settings(variant).device
+        if sealed not in ("auto", device):
+            raise Refused(
+                f"variant '{variant}' is sealed for {sealed}, {device} is asked for (R1)",
+                fix="Leave --device out; it chooses where the seal says auto",
+            )
+
+
+def ensure_device(
+    manifest: Manifest, slot: Slot, framework: dict[str, Any], device: str | None
+) -> None:
+    """Make sure that a device is there before a slot is used up on it.
+
+    Raises:
+        EnvironmentLacks: The measuring process sees no such device.
+    """
+    wanted = device or manifest.protocol.settings(slot.variant).device
+    there = framework.get("devices")
+    if not wanted.startswith("cuda") or there is None:
+        return
+    index = int(wanted.partition(":")[2] or 0)
+    if index >= len(there):
+        seen = listed([f"cuda:{i} {d.get('name', '')}".strip() for i, d in enumerate(there)])
+        raise EnvironmentLacks(
+            f"variant '{slot.variant}' needs {wanted}; torch sees {seen or 'no GPU'} here",
+            fix="Run on the machine that has it; `gpucost env` shows what is installed",
+        )
 
 
 def complete(
@@ -91,12 +156,9 @@ def complete(
         row["configuration"] = _configuration(slot, row["gpu"])
         if row["gpu"] is None:
             missing.setdefault("gpu", "no GPU was used")
-    missing.setdefault("install_s", "before the campaign: a task of the window, not of an attempt")
     downloaded = campaign.sources().get("model", {}).get("download_s")
     if number == 1 and downloaded is not None:
         row["download_s"] = downloaded
-    else:
-        missing.setdefault("download_s", "nothing was downloaded for this attempt")
 
 
 def _configuration(slot: Slot, gpu: str | None) -> str:

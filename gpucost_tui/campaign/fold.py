@@ -200,7 +200,12 @@ def missing_text(attempt: Attempt) -> str | None:
             parts.append(f"{name}: {reasons.get(name) or otherwise}")
         elif name in reasons:
             parts.append(f"{name}: {reasons[name]}")  # a value that needs a word, such as a bound
-    return "; ".join(parts) or None
+    return joined(parts)
+
+
+def joined(parts: Iterable[str]) -> str | None:
+    """Join reasons or notes into one cell; what separates them stands inside none of them."""
+    return "; ".join(" ".join(part.split()).replace("; ", ", ") for part in parts) or None
 
 
 _STEPS = {

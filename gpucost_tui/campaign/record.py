@@ -52,14 +52,16 @@ class Record:
     def append(self, event: str, data: dict[str, Any]) -> None:
         self.journal.append(event, data, host=self.host)
 
-    def begin(self, slot: Slot, number: int, framework: dict[str, Any]) -> Path:
+    def begin(
+        self, slot: Slot, number: int, framework: dict[str, Any], device: str | None = None
+    ) -> Path:
         """Record that an attempt begins; return its folder."""
         folder = self.campaign.attempt_folder(number, slot.variant, slot.round)
         with on_disk(f"attempts/{folder.name}"):
             folder.mkdir(parents=True, exist_ok=True)
             sync_path(folder.parent)
         assert self.host is not None  # noqa: S101 - set when the measuring process answered
-        row, missing = static_row(self.manifest, slot, self.host, framework)
+        row, missing = static_row(self.manifest, slot, self.host, framework, device)
         data = {
             "attempt": number,
             "slot": slot.slot,

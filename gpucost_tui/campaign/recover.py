@@ -52,7 +52,7 @@ def interrupt(record: Record, why: str, *, ended_unseen: bool = False) -> None:
         bound = "the last progress count" if known else "no progress was recorded: 0"
         missing = {"*": why, "finished_entries": f"{bound}, a lower bound"}
         if ended_unseen:
-            missing["ended_at"] = f"{why}; found at the next start"
+            missing["ended_at"] = f"{why}, found at the next start"
         outcome = Outcome(
             attempt=attempt.number,
             status="interrupted",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpucost_tui.campaign.attempt import complete, job_of
+from gpucost_tui.campaign.attempt import check_device, complete, ensure_device, job_of
 from gpucost_tui.campaign.fold import Attempt, State
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.hosts import record_host
@@ -60,6 +60,7 @@ class Options:
     repeat: int | None = None
     detached: bool = False
     take_over: bool = False
+    device: str | None = None  # which one, where the seal leaves it open
     limit: int | None = None  # attempts at most, for those who want a look first
 
 
@@ -231,8 +232,10 @@ class Runner:
                 self.record.host = record_host(self.campaign, journal, framework, state)
             self._framework = framework
         self.progress.now.ready = True
-        folder = self.record.begin(slot, number, framework)
-        job = job_of(self.campaign, self.record.manifest, slot, number, folder, model)
+        device = self._device(slot.variant)
+        ensure_device(self.record.manifest, slot, framework, device)
+        folder = self.record.begin(slot, number, framework, device)
+        job = job_of(self.campaign, self.record.manifest, slot, number, folder, model, device)
         outcome = self.measurer.run(job, self._tick)
         if self.wishes.interrupted and outcome.status == "stopped":
             outcome.status = "interrupted"
@@ -245,6 +248,10 @@ class Runner:
         self.record.judged(self.record.state().attempts[number])
         self._after(number, poisoned=outcome.poisoned)
         return True
+
+    def _device(self, variant: str) -> str | None:
+        """Return the device that was chosen for this run, where the seal leaves it open."""
+        return self.options.device if self.protocol.settings(variant).device == "auto" else None
 
     def _need_room(self) -> None:
         """Refuse to begin an attempt whose predictions would not find room on the disk."""
@@ -335,6 +342,7 @@ def run(
         AnswerIsNo: The reference pass gave no reference.
         EnvironmentLacks: The model, the disk or the device is not there.
     """
+    check_device(campaign.manifest, options.device)
     with RunnerLock(campaign.folder, detached=options.detached, take_over=options.take_over):
         with on_disk(campaign.folder.name):
             ensure_unchanged(campaign)

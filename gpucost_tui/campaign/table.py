@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from gpucost_tui.campaign.columns import DEVICE_SCHEMA, SCHEMA
-from gpucost_tui.campaign.fold import Attempt, State, missing_text
+from gpucost_tui.campaign.fold import Attempt, State, joined, missing_text
 from gpucost_tui.files import replacing, write_atomic
 
 _TIMES = ("started_at", "ended_at")
@@ -51,7 +51,7 @@ def _device_row(attempt: int, memory: dict[str, Any]) -> dict[str, Any]:
     reasons = memory.get("missing") or {}
     empty = [column for column, value in row.items() if value is None]
     said = (f"{name}: {reasons.get(_DEVICE_FIELDS[name], 'not measured')}" for name in empty)
-    row["missing"] = "; ".join(said) or None
+    row["missing"] = joined(said)
     return row
 
 
@@ -75,7 +75,7 @@ def rows_json(table: pl.DataFrame) -> list[dict[str, Any]]:
 def _row(attempt: Attempt) -> dict[str, Any]:
     row = dict(attempt.row)
     row["missing"] = missing_text(attempt)
-    row["notes"] = "; ".join(attempt.notes) or None
+    row["notes"] = joined(attempt.notes)
     for name in _TIMES:
         if row[name] is not None:
             row[name] = datetime.fromisoformat(row[name])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost_tui.cli.common import json_option, print_json, say, table
+
+if TYPE_CHECKING:
+    from gpucost_tui.protocol.model import Protocol
 
 
 @click.command()
@@ -17,7 +20,8 @@ def attempts(place: str, as_json: bool, notes: bool) -> None:
     """Show every attempt of the campaign DIR, or of a raw table (.csv, .parquet)."""
     from gpucost_tui.campaign.table import rows_json
 
-    rows = rows_json(_frame(place))
+    frame, about = _frame(place)
+    rows = rows_json(frame)
     if as_json:
         print_json(rows)
         return
@@ -25,28 +29,47 @@ def attempts(place: str, as_json: bool, notes: bool) -> None:
         click.echo("No attempt yet. `gpucost run` makes them.")
         return
     click.echo(_table(rows))
+    click.echo(f"\n{about}")
     if notes:
         for row in rows:
             _notes(row)
     elif any(row["notes"] for row in rows):
-        click.echo("\n--notes shows the notes, and why cells are empty.")
+        click.echo("--notes shows the notes, and why cells are empty.")
 
 
-def _frame(place: str) -> Any:
+def _frame(place: str) -> tuple[Any, str]:
+    """Return the raw table, and a line about what its quality is."""
     from pathlib import Path
 
     if Path(place).is_file():
         from gpucost_tui.analysis.table import read_table
+        from gpucost_tui.text import listed
 
         read = read_table(Path(place))
         for note in read.notes:
             say(note)
-        return read.frame
+        metrics = read.frame["quality_metric"].drop_nulls().unique(maintain_order=True).to_list()
+        return read.frame, f"quality: {listed(metrics) or 'the metric is not named'}"
     from gpucost_tui.campaign.fold import fold
     from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.campaign.table import raw_table
 
-    return raw_table(fold(Campaign.open(place).events()))
+    campaign = Campaign.open(place)
+    frame = raw_table(fold(campaign.events()))
+    return frame, _quality(campaign.manifest.protocol) if campaign.sealed else ""
+
+
+def _quality(protocol: Protocol) -> str:
+    from gpucost_tui.text import clean
+
+    quality = protocol.quality
+    of = "of a synthetic demonstration: " if protocol.corpus.synthetic else ""
+    asked = f"at least {quality.threshold:g} asked"
+    return (
+        f"quality {of}{clean(quality.metric)}, {asked}"
+        if of
+        else (f"quality: {clean(quality.metric)}, {asked}")
+    )
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
@@ -57,7 +80,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
             str(row["attempt"]),
             clean(row["variant"], limit=24),
             str(row["round"]),
-            row["status"] or "no end yet",
+            _status(row),
             _verdict(row),
             "-" if row["quality"] is None else f"{row['quality']:.4f}",
             seconds(row["pass_s"]),
@@ -82,6 +105,8 @@ def _peak(row: dict[str, Any]) -> int | None:
 def _verdict(row: dict[str, Any]) -> str:
     if row["excluded"]:
         return "excluded"
+    if row["status"] in ("failed", "stopped", "interrupted"):
+        return "-"  # a pass that did not end was not judged: no rejection (R38)
     if row["corpus_accepted"] is None:
         return "reference" if row["round"] == 0 and row["status"] == "completed" else "-"
     return "accepted" if row["corpus_accepted"] else "rejected"
@@ -91,7 +116,20 @@ def _notes(row: dict[str, Any]) -> None:
     from gpucost_tui.text import clean
 
     click.echo(f"\nAttempt {row['attempt']}")
-    for name in ("notes", "missing"):
-        for part in (row[name] or "").split("; "):
-            if part:
-                click.echo(f"  {name}: {clean(part, limit=300)}")
+    for note in filter(None, (row["notes"] or "").split("; ")):
+        click.echo(f"  note: {clean(note, limit=300)}")
+    columns: dict[str, list[str]] = {}
+    for part in filter(None, (row["missing"] or "").split("; ")):
+        name, _, reason = part.partition(": ")
+        columns.setdefault(reason, []).append(name)
+    for reason, names in columns.items():
+        click.echo(f"  empty, {clean(reason, limit=300)}: {clean(', '.join(names))}")
+
+
+def _status(row: dict[str, Any]) -> str:
+    """Return the status, with what was finished where that is not the whole corpus."""
+    status: str = row["status"] or "no end yet"
+    done, expected = row["finished_entries"], row["expected_ids"]
+    if status == "completed" or done is None or expected is None:
+        return status
+    return f"{status} {done:,}/{expected:,}"

@@ -96,10 +96,16 @@ def attempt_line(attempt: Attempt, *, synthetic: bool = False) -> str:
     if row["quality"] is not None:
         of = "synthetic " if synthetic else ""
         parts.append(f"{of}{clean(row['quality_metric'])} {row['quality']:.4f}")
-    if row["corpus_accepted"] is not None:
-        parts.append("accepted" if row["corpus_accepted"] else "not accepted")
-    if attempt.reasons:
+    if row["corpus_accepted"] is not None and row["status"] == "completed":
+        parts.append("accepted" if row["corpus_accepted"] else "rejected")
+    if attempt.reasons and row["status"] == "completed":
         parts.append(f"({', '.join(attempt.reasons)})")
-    if attempt.error:
-        parts.append(clean(attempt.error, limit=120))
+    why = attempt.error or next(filter(_is_verdict, attempt.notes), None)
+    if why:
+        parts.append(f"\n      {clean(why, limit=74)}")
     return "  ".join(parts)
+
+
+def _is_verdict(note: str) -> bool:
+    """Tell a note that explains a rejection."""
+    return note.startswith(("quality:", "subgroup ", "tolerance:", "format:", "reproduction:"))

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="End after N attempts.")
 @click.option("--model", metavar="FOLDER", help="Where the sealed model lies on this machine.")
+@click.option(
+    "--device", metavar="D", help="Which device, such as cuda:1, where the seal leaves it open."
+)
 @click.option("--take-over", is_flag=True, help="Take the lock that another machine left.")
 @click.option("--detached-here", is_flag=True, hidden=True)
 def run(
@@ -40,6 +43,7 @@ def run(
     more_rounds: int | None,
     limit: int | None,
     model: str | None,
+    device: str | None,
     take_over: bool,
     detached_here: bool,
 ) -> None:
@@ -58,6 +62,7 @@ def run(
         detached=detached_here,
         take_over=take_over,
         limit=limit,
+        device=device,
     )
     if _resumed(campaign, options):
         return
@@ -136,9 +141,11 @@ def _detach(folder: str, campaign: Campaign, options: Options) -> None:
         ("--more-rounds", options.more_rounds or None),
         ("--repeat", options.repeat),
         ("--limit", options.limit),
+        ("--device", options.device),
     ):
         arguments += [flag, str(value)] if value is not None else []
     arguments += ["--take-over"] if options.take_over else []
+    say("Starting …")
     runner = start(campaign, arguments)
     if runner is None:
         click.echo("Every slot is done already.")
@@ -220,6 +227,13 @@ def _summary(folder: str, end: RunEnd) -> Iterator[str]:
     yield f"The run ended: {clean(end.why)}."
     if end.open_slots:
         yield f"{count(end.open_slots, 'slot')} open: gpucost run {clean(folder)} goes on."
+    else:
+        yield f"Next: gpucost compare {clean(folder)}, then gpucost decide {clean(folder)}"
+    others = {
+        word: sum(row["status"] == word for row in rows) for word in ("stopped", "interrupted")
+    }
+    also = "".join(f", {number} {word}" for word, number in others.items() if number)
     yield (
-        f"{count(len(rows), 'attempt')}: {accepted} accepted, {rejected} rejected, {failed} failed."
+        f"{count(len(rows), 'attempt')}: {accepted} accepted, {rejected} rejected, {failed} failed"
+        f"{also}."
     )

@@ -50,6 +50,7 @@ class Attempting:
         self._failure: FailureKind | None = None
         self._error: str | None = None
         self._trace: str | None = None
+        self._phase = "before it began"  # where it ended, in words
 
     def run(self) -> Outcome:
         """Run the attempt. Never raises."""
@@ -76,6 +77,7 @@ class Attempting:
         self._row.update(rows.requested(job))
         if stop.is_set():
             return None
+        self._phase = "while the model was loaded"
         report.phase("load")
         loaded = engine.load(job, report)
         self._row.update(rows.loaded_columns(loaded))
@@ -84,12 +86,14 @@ class Attempting:
         if stop.is_set():
             return None
         compiles = job.execution.get("compile", "none") != "none"
+        self._phase = "during the warm-up"
         report.phase("compile" if compiles else "warm-up")
         warmed = engine.warm_up(job, report, stop)
         if stop.is_set():
             return None
         self._row.update(rows.warmed_columns(warmed))
         self._add(warmed)
+        self._phase = "in the pass"
         report.phase("pass")
         return engine.measure(job, report, stop)
 
@@ -162,7 +166,11 @@ class Attempting:
             why = "reference pass: untimed" if not self._job.timed else "not measured"
         else:
             what = "failed" if status == "failed" else "stopped"
-            why = f"{what} after {done} of {self._job.entries} entries"
+            why = f"{what} {self._phase}"
+            if self._phase == "in the pass":
+                why = f"{what} after {done} of {self._job.entries} entries"
+            if self._job.execution.get("compile", "none") == "none":
+                self._missing.setdefault("compile_s", "not compiled")
         if budget := self._job.execution.get("token_budget"):
             self._missing.setdefault("batch_size", f"batches by a token budget of {budget:,}")
         for column in COLUMNS:
