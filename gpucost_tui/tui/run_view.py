@@ -168,15 +168,16 @@ def _phases(progress: dict[str, Any], width: int) -> Content:
 def _bar(progress: dict[str, Any], width: int) -> Content:
     finished, expected = _whole(progress, "finished_entries"), _whole(progress, "expected_ids")
     share = min(finished / expected, 1.0) if expected else 0.0
-    narrow = width < 72
-    cells = min(width, 60) if narrow else min(width - 58, 40)
-    full = int(share * cells)
     passed = _number(progress, "phase_s") if progress.get("phase") == "pass" else None
     rate = f" · {finished / passed:,.1f} entries/s" if passed and finished else ""
     figures = (
         f"{finished:,} of {expected:,} entries ({share * 100:.0f} %){rate} · "
         f"{seconds(_number(progress, 'elapsed_s'))} elapsed"
     )
+    beside = width - len(figures) - 1
+    narrow = beside < 12
+    cells = min(width, 60) if narrow else min(beside, 40)
+    full = int(share * cells)
     return filled(
         "[$text-accent]$full[/][$text-muted]$rest[/]$between$figures",
         full="█" * full, rest="░" * (cells - full), between="\n" if narrow else " ",

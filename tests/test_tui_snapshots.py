@@ -1,0 +1,73 @@
+"""What each place looks like, against stored screens of the recorded campaign.
+
+`python tests/make_pictures.py --snapshots` stores them again after a wanted change; the difference
+belongs into the same commit, read line by line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+
+import make_pictures
+import pytest
+import tui_scenes
+from make_pictures import PICTURES, SHOWN, SNAPSHOTS, as_stored, slim, stored
+from tui_support import assert_harmless, screen_text
+
+
+@pytest.mark.parametrize("size", tui_scenes.WINDOWS, ids="{0[0]}x{0[1]}".format)
+async def test_screens_are_as_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    app = tui_scenes.prepared(monkeypatch, tmp_path)
+    differences, seen = [], set()
+    async for name in tui_scenes.walk(app, size):
+        assert_harmless(app)
+        file = stored(name, size)
+        seen.add(file.name)
+        was = file.read_text("utf-8") if file.exists() else ""
+        now = as_stored(screen_text(app))
+        assert str(tmp_path) not in now
+        differences += difflib.unified_diff(
+            was.splitlines(), now.splitlines(), file.name, "now", n=1, lineterm=""
+        )
+    assert not differences, "\n".join(differences)
+    kept = {path.name for path in SNAPSHOTS.glob(f"*-{size[0]}x{size[1]}.txt")}
+    assert kept == seen, "a stored screen that no scene shows"
+
+
+@pytest.mark.parametrize("how", ["light", "no colours"])
+async def test_no_word_depends_on_the_theme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """State is told by glyph and word: every screen says the same in light and without colours."""
+    app = tui_scenes.prepared(monkeypatch, tmp_path)
+    if how == "no colours":
+        monkeypatch.setenv("NO_COLOR", "1")
+        app = type(app)(here=Path())
+        assert app.no_color
+    else:
+        app.theme = "textual-light"
+        assert not app.current_theme.dark
+    size = tui_scenes.WINDOWS[0]
+    async for name in tui_scenes.walk(app, size):
+        assert as_stored(screen_text(app)) == stored(name, size).read_text("utf-8"), name
+
+
+def test_pictures_are_there_and_small() -> None:
+    for name in SHOWN:
+        picture = (PICTURES / f"{name}.svg").read_text("utf-8")
+        assert len(picture) < 40_000
+        assert not re.search(r"url\((?!#)|@font-face|<script|<image", picture)
+    readme = (make_pictures.HERE.parent / "README.md").read_text("utf-8")
+    assert all(f"tests/pictures/{name}.svg" in readme for name in SHOWN)
+    assert "python tests/make_pictures.py" in readme
+
+
+def test_a_slim_picture_keeps_every_text() -> None:
+    at = 'x="0" y="20" textLength="73.2" clip-path="url(#terminal-1-line-0)"'
+    text = f'<text class="terminal-1-r1" {at}>&#160;&#160;ab&#160;&#160;</text>'
+    svg = f'<svg viewBox="0 0 1 1">\n{text}\n</svg>'
+    assert 'x="24.4" y="20" textLength="24.4">ab</text>' in slim(svg)
