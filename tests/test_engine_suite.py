@@ -153,7 +153,9 @@ def test_a_corpus_that_is_gone_fails_with_a_sentence(
     assert outcome.finished_entries == 0
     assert outcome.error and "gone.jsonl" in outcome.error
     assert outcome.row["predictions_path"] is None
-    assert outcome.missing["predictions_path"] == f"failed after 0 of {ENTRIES} entries"
+    # A real engine reads the corpus in its warm-up, the fake one in the pass.
+    ends = (f"failed after 0 of {ENTRIES} entries", "failed during the warm-up")
+    assert outcome.missing["predictions_path"] in ends
     assert not Path(job.predictions).exists()
     assert host.run(parts.job(corpus, model, tmp_path / "q")).status == "completed"
 
