@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from campaign_parts import refused, template
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpucost_tui.errors import InputError
@@ -114,6 +114,10 @@ def test_lines_agree_with_where_they_were_written(items: list[tuple[bool, str, s
 
 
 @given(st.text(alphabet="ab[]{}=.,\"'#\n \\", max_size=60))
+@example("a=[}]")
+@example("a=[{}}]")
+@example("a=[[1]2]")
+@example("a={b=1 c}")
 def test_no_text_is_too_strange(text: str) -> None:
     Lines(text).line_of(("a", 0, "b"))
 

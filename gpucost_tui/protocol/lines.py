@@ -124,8 +124,8 @@ class Lines:
             self._note((*path, number), token.line)
             self._value((*path, number))
             number += 1
-            if self._inside().text == ",":
-                self._take(",")
+            if self._inside().text != "]":
+                self._take(",")  # anything else is no array, and would not move on
         self._take("]")
 
     def _inline(self, path: Location) -> None:
