@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from tui_support import (
     sealed_campaign,
     until,
 )
-from tui_terminal import HAS_TMUX, tmux
+from tui_terminal import HAS_TMUX, end_runner, tmux
 
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.lock import holder
@@ -43,12 +41,7 @@ def ended_after() -> Iterator[list[Path]]:
     folders: list[Path] = []
     yield folders
     for folder in folders:
-        runner = holder(folder) if folder.is_dir() else None
-        if runner is not None and runner.pid != os.getpid():
-            os.kill(runner.pid, signal.SIGTERM)
-            end = time.monotonic() + 30
-            while holder(folder) is not None and time.monotonic() < end:
-                time.sleep(0.05)
+        end_runner(folder)
 
 
 def shown(app: GpucostApp, name: str) -> str:

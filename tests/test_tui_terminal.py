@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tui_support import fake_engine, sealed_campaign
-from tui_terminal import PAINTED, WAIT_S, Terminal, terminal
+from tui_terminal import PAINTED, Terminal, end_runner, terminal
 
 from gpucost_tui.campaign.detach import detach
 from gpucost_tui.campaign.lock import holder
@@ -108,11 +108,7 @@ def test_a_run_survives_the_terminal_of_its_app(
         assert app.ended() == 143
     runner = holder(campaign.folder)
     assert runner is not None and runner.detached
-    os.kill(runner.pid, signal.SIGTERM)
-    end = time.monotonic() + WAIT_S
-    while holder(campaign.folder) is not None and time.monotonic() < end:
-        time.sleep(0.05)
-    assert holder(campaign.folder) is None
+    end_runner(campaign.folder)
 
 
 def test_quitting_tells_of_the_run_that_goes_on(
@@ -130,7 +126,7 @@ def test_quitting_tells_of_the_run_that_goes_on(
             app.shows(f"process {runner.pid}). `gpucost one` shows it again.".encode())
         assert holder(campaign.folder) == runner
     finally:
-        os.kill(runner.pid, signal.SIGTERM)
+        end_runner(campaign.folder)
 
 
 @pytest.mark.parametrize("kind", ["xterm", "screen", "tmux-256color", "linux", "vt100"])

@@ -35,6 +35,7 @@ class Terminal:
         environment: Beside this process's; a value of None takes a name away.
         size: Columns and rows.
         deaf: Start it with SIGHUP ignored, as ``nohup`` does.
+        command: Something else than ``gpucost``.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class Terminal:
         environment: dict[str, str | None] | None = None,
         size: tuple[int, int] = (80, 24),
         deaf: bool = False,
+        command: Sequence[str] = (GPUCOST,),
     ) -> None:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         self.before: list[Any] = termios.tcgetattr(slave)
         self.seen = bytearray()
+        self.reads = 0
         self._closed = threading.Event()
 
         def own_terminal() -> None:
@@ -60,7 +63,7 @@ class Terminal:
 
         wanted = {**os.environ, "TERM": "xterm-256color", **(environment or {})}
         self.process = subprocess.Popen(
-            [GPUCOST, *words],
+            [*command, *words],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -78,6 +81,7 @@ class Terminal:
                 continue
             try:
                 self.seen += os.read(self.master, 65536)
+                self.reads += 1
             except OSError:
                 return
 
@@ -124,6 +128,20 @@ def terminal(folder: Path, *words: str, **options: Any) -> Iterator[Terminal]:
         yield opened
     finally:
         opened.close()
+
+
+def end_runner(folder: Path) -> None:
+    """End the runner of a campaign, if there is one that is not this process, and wait for it."""
+    from gpucost_tui.campaign.lock import holder
+
+    runner = holder(folder) if folder.is_dir() else None
+    if runner is None or runner.pid == os.getpid():
+        return
+    os.kill(runner.pid, signal.SIGTERM)
+    end = time.monotonic() + WAIT_S
+    while holder(folder) is not None and time.monotonic() < end:
+        time.sleep(0.05)
+    assert holder(folder) is None, "the runner did not end"
 
 
 class Tmux:
