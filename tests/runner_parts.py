@@ -72,9 +72,10 @@ def campaign(folder: Path, **settings: Any) -> Campaign:
 def _make(folder: Path, settings: dict[str, Any]) -> Path:
     rows = settings.pop("rows", None) or corpus_rows()
     protocol = settings.pop("protocol", "classification-batch")
-    values = {**SETTINGS, **{key.replace("__", "."): value for key, value in settings.items()}}
+    values = dict(SETTINGS)
     if protocol != "classification-batch":
         values = {k: v for k, v in values.items() if not k.startswith(("reference.", "quality."))}
+    values |= {key.replace("__", "."): value for key, value in settings.items()}
     corpus = write_corpus(folder.with_name("corpus.jsonl"), rows)
     inputs = Inputs(protocol, [str(corpus)], model="demo", settings=list(values.items()))
     made = create(folder, inputs)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from gpucost_tui.analysis.intervals import METRICS, bootstrap_labels, bootstrap_mean, wilson
+from gpucost_tui.tasks import intervals
+from gpucost_tui.tasks.intervals import METRICS, bootstrap_labels, bootstrap_mean, wilson
 
 
 def test_wilson_matches_the_textbook() -> None:
@@ -75,3 +76,20 @@ def test_means_and_edges() -> None:
         bootstrap_labels(["a"], [], "mcc")
     with pytest.raises(ValueError):
         bootstrap_labels(["a"], ["a"], "bleu")
+
+
+def test_many_labels_are_drawn_a_few_resamples_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"l{i}" for i in range(30)] * 3
+    given = names[:80] + names[:10]
+    whole = bootstrap_labels(names, given, "macro_f1")
+    monkeypatch.setattr(intervals, "_CELLS", 7 * 900)
+    assert bootstrap_labels(names, given, "macro_f1") == whole
+
+
+def test_the_mean_of_many_entries_has_the_normal_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(3).uniform(size=4000)
+    resampled = bootstrap_mean(values)
+    monkeypatch.setattr(intervals, "MANY", 4000)
+    found = bootstrap_mean(values)
+    assert found is not None and resampled is not None and found.method == "normal"
+    assert (found.low, found.high) == pytest.approx((resampled.low, resampled.high), abs=1e-3)

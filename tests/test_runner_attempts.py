@@ -191,6 +191,49 @@ def test_subgroups_are_judged_apart(tmp_path: Path) -> None:
     assert whole[0]["corpus_accepted"] is True
 
 
+def test_an_interval_is_shown_or_decides_as_sealed(tmp_path: Path) -> None:
+    sealed = {"measurement__process": "thread", "measurement__rounds": 1}
+    found = {}
+    for word in ("shown", "lower-bound"):
+        made = parts.campaign(
+            tmp_path / word, quality__threshold=0.75, quality__interval=word, **sealed
+        )
+        row = run(made, default={"accuracy": 0.82})[0]
+        verdict = json.loads((made.folder / "attempts/0001-batch-1-r1/verdict.json").read_bytes())
+        interval = verdict["details"]["interval"]
+        assert interval["low"] < 0.75 <= row["quality"] <= interval["high"]
+        assert (interval["level"], interval["method"]) == (0.95, "wilson")
+        assert parts.state(made).attempts[1].interval == interval
+        found[word] = row, verdict
+    assert found["shown"][0]["quality_ok"] is True
+    row, verdict = found["lower-bound"]
+    assert (row["quality_ok"], row["corpus_accepted"]) == (False, False)
+    assert verdict["reasons"] == ["quality"]
+    assert any("interval of accuracy begins at" in note for note in verdict["notes"])
+    manifests = [json.loads((tmp_path / w / "manifest.json").read_bytes()) for w in found]
+    assert ["interval" in one["protocol"]["quality"] for one in manifests] == [False, True]
+
+
+def test_neighbours_of_a_subgroup_are_those_of_the_whole_corpus(tmp_path: Path) -> None:
+    rows = parts.corpus_rows()
+    for i, row in enumerate(rows):
+        row["half"] = "even" if i % 2 else "odd"
+    made = parts.campaign(
+        tmp_path / "c",
+        rows=rows,
+        protocol="embedding-batch",
+        measurement__rounds=1,
+        quality__metric="recall_at_k",
+        quality__threshold=0.9,
+        quality__subgroups=[{"column": "half", "threshold": 0.5}],
+    )
+    judged = run(made)
+    assert [row["quality"] for row in judged if row["round"]] == [1.0] * 3
+    verdict = json.loads((made.folder / "attempts/0002-batch-1-r1/verdict.json").read_bytes())
+    assert [group["quality"] for group in verdict["details"]["subgroups"]] == [1.0, 1.0]
+    assert verdict["details"]["interval"]["method"] == "bootstrap"
+
+
 def test_memory_of_every_device_has_its_own_table(tmp_path: Path) -> None:
     made = parts.campaign(tmp_path / "c", measurement__process="thread", measurement__rounds=1)
     cards = [{"name": "Card", "uuid": f"GPU-{i}", "capacity_bytes": 80 << 30} for i in range(2)]

@@ -26,6 +26,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
         tmp_path_factory.mktemp("relaxed") / "parent",
         measurement__rounds=1,
         quality__subgroups=TEAMS,
+        quality__interval="lower-bound",
         quality__tolerance=0.01,
         quality__tolerance_variant="batch-1",
     )
@@ -41,6 +42,11 @@ def child(folder: Path, parent: Campaign, **more: Any) -> Campaign:
     ("key", "value", "said"),
     [
         ("quality.threshold", 0.4, "the threshold is 0.4 and was 0.5"),
+        (
+            "quality.interval",
+            "shown",
+            "the threshold is for the metric, and was for the lower end of its interval",
+        ),
         ("quality.metric", "macro_f1", "the metric is macro_f1 and was accuracy"),
         ("quality.tolerance", 0.02, "the tolerance is 0.02 and was 0.01"),
         ("quality.subgroups", [], "the subgroups of 'team' are gone"),

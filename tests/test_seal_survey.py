@@ -20,6 +20,7 @@ from gpucost_tui.campaign.survey import survey
 from gpucost_tui.campaign.unchanged import ensure_unchanged
 from gpucost_tui.errors import Refused
 from gpucost_tui.protocol.problem import Problem
+from gpucost_tui.tasks import embedding
 
 
 def notes(campaign: Campaign) -> list[Problem]:
@@ -308,3 +309,30 @@ def test_a_disk_that_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert problem.where == "disk" and "1000 B are free" in problem.what
     seal(campaign)  # sealing needs little; running is what is blocked
     assert only(check(campaign).blocking).where == "disk"
+
+
+# -- metrics with bounds of their own ----------------------------------------------------------
+
+
+def embedded(folder: Path, **quality: Any) -> Campaign:
+    corpus = write_jsonl(folder.with_name("texts.jsonl"), rows())
+    settings = [("corpus.right_of_use", "made up here")]
+    settings += [(f"quality.{key}", value) for key, value in quality.items()]
+    return create(folder, Inputs("embedding-batch", [str(corpus)], model="demo", settings=settings))
+
+
+def test_recall_is_refused_for_more_entries_than_it_is_computed_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = embedded(tmp_path / "c", metric="recall_at_k")
+    assert blocking(campaign) == []
+    monkeypatch.setattr(embedding, "MOST_VECTORS", 5)
+    problem = only(blocking(campaign))
+    assert "at most 5; 'corpus' has" in problem.what and "metric" in problem.where
+
+
+def test_a_lower_bound_needs_a_metric_with_an_interval(tmp_path: Path) -> None:
+    campaign = embedded(tmp_path / "c", metric="min_cosine", interval="lower-bound")
+    problem = only(blocking(campaign))
+    assert "no confidence interval is known for min_cosine" in problem.what
+    assert "mean_cosine, recall_at_k" in problem.fix and "interval" in problem.where

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gpucost_tui.errors import InputError
-from gpucost_tui.tasks import registry
+from gpucost_tui.tasks import neighbours, registry
 from gpucost_tui.tasks.base import ModelFacts, Task
 
 LABELS = ["billing", "bug", "question"]
@@ -218,6 +218,94 @@ def test_cosine_to_a_reference(embed: Task) -> None:
         broken = vectors(embed, [[3.0, 4.0], bad])
         assert embed.quality("mean_cosine", broken, reference) is None
         assert embed.compared(broken, reference)["similarity"].null_count() == 1
+
+
+def test_recall_of_the_references_neighbours_by_hand() -> None:
+    embed = registry.create({"name": "text-embedding", "k": 1})
+    angles = np.radians([0, 10, 90, 101])
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    reference = answers(circle.tolist(), pl.List(pl.Float32))
+    assert embed.quality("recall_at_k", vectors(embed, circle), reference) == 1.0
+    moved = circle[[0, 2, 1, 3]]  # the neighbours of every entry but those of 90 and 10 degrees
+    figure = embed.figure("recall_at_k", vectors(embed, moved), reference)
+    assert figure.value == 0.0 and figure.each is not None
+    assert figure.each["id"].to_list() == ["id0", "id1", "id2", "id3"]
+    turned = [circle[0], [0.5, 0.75**0.5], *circle[2:]]
+    figure = embed.figure("recall_at_k", vectors(embed, turned), reference)
+    # The second lies at 60 degrees now, nearer to the third: it alone loses its neighbour.
+    assert figure.each is not None and figure.each["value"].to_list() == [1.0, 0.0, 1.0, 1.0]
+    assert figure.interval is not None and figure.interval.low < 0.75 < figure.interval.high
+    for bad in ([math.nan, 1.0], [1.0], None):
+        broken = vectors(embed, [*circle[:3].tolist(), bad])
+        assert embed.quality("recall_at_k", broken, reference) is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_recall_agrees_with_scikit_learn(entries: int, k: int, seed: int, chunk: int) -> None:
+    from sklearn.neighbors import NearestNeighbors
+
+    rng = np.random.default_rng(seed)
+    one = rng.normal(size=(entries, 5))
+    other = one + 0.5 * rng.normal(size=one.shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "_CELLS", chunk * entries)  # blocks of a few rows
+        found = neighbours.recall_at_k(one, other, k)
+    if entries == 1:
+        assert found.tolist() == [1.0]
+        return
+    near = min(k, entries - 1)
+    sides = [
+        NearestNeighbors(n_neighbors=near, metric="cosine").fit(each).kneighbors()[1]
+        for each in (one, other)
+    ]
+    wanted = [len({*a} & {*b}) / near for a, b in zip(*sides, strict=True)]
+    assert found.tolist() == pytest.approx(wanted)
+
+
+def test_equally_near_neighbours_are_any_of_them() -> None:
+    repeated = np.ones((12, 3))
+    noise = repeated + 1e-8 * np.random.default_rng(0).normal(size=repeated.shape)
+    assert neighbours.recall_at_k(repeated, noise, 3).tolist() == [1.0] * 12
+    apart = np.eye(4)
+    collapsed = np.repeat(apart[:1], 4, axis=0)
+    spread = np.array([[1.0, 0], [0.9, 0.1], [0, 1], [0.1, 0.9]])
+    # What was told apart and is one point now: the first stand for all.
+    assert neighbours.recall_at_k(spread, collapsed, 1).tolist() == [1.0, 1.0, 0.0, 0.0]
+    with pytest.raises(ValueError):
+        neighbours.recall_at_k(apart, apart[:2], 1)
+
+
+def test_k_at_its_default_leaves_a_seal_as_it_was() -> None:
+    assert registry.create({"name": "text-embedding"}).options.model_dump() == {
+        "pooling": "mean",
+        "normalize": True,
+    }
+    other = registry.create({"name": "text-embedding", "k": 5})
+    assert other.options.model_dump(mode="json")["k"] == 5
+    with pytest.raises(InputError, match="impossible value 0"):
+        registry.create({"name": "text-embedding", "k": 0})
+
+
+def test_an_interval_stands_beside_a_figure(classify: Task, embed: Task) -> None:
+    sure = [[0.9, 0.1, 0]] * 8 + [[0.1, 0.9, 0]] * 2
+    frame, right = classified(classify, sure), answers(["billing"] * 7 + ["bug"] * 3)
+    for metric in classify.metrics:
+        figure = classify.figure(metric, frame, right)
+        assert figure.value == classify.quality(metric, frame, right) and figure.interval
+        assert figure.interval.low <= figure.value <= figure.interval.high
+        assert figure.interval.method == ("wilson" if metric == "accuracy" else "bootstrap")
+        assert classify.figure(metric, frame, right.clear()).interval is None
+    # An entry without a prediction is a wrong one for every label.
+    lacking = frame.with_columns(
+        prediction=pl.when(pl.col("id") != "id0").then(pl.col("prediction"))
+    )
+    assert classify.figure("macro_f1", lacking, right).interval is not None
+    reference = answers([[1.0, 0.0], [0.0, 1.0]], pl.List(pl.Float32))
+    turned = vectors(embed, [[1.0, 0.1], [0.5, 1.0]])
+    figure = embed.figure("mean_cosine", turned, reference)
+    assert figure.interval and figure.value and figure.interval.high >= figure.value
+    assert embed.figure("min_cosine", turned, reference).interval is None
 
 
 def test_flips_and_differences(classify: Task, embed: Task) -> None:

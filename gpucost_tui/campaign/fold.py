@@ -40,6 +40,7 @@ class Attempt:
     judged: bool = False
     error: str | None = None
     dimension: int | None = None  # length of the model's vectors, for an embedding
+    interval: dict[str, Any] | None = None  # of its quality: low, high, level, method
 
     @property
     def uses_slot(self) -> bool:
@@ -173,6 +174,7 @@ def _judged(state: State, event: Event) -> None:
     attempt.missing.update(data["missing"])
     attempt.notes.extend(data["notes"])
     attempt.reasons = data["reasons"]
+    attempt.interval = data.get("interval")
     attempt.judged = True
 
 

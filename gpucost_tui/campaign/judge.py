@@ -19,7 +19,7 @@ from gpucost_tui.corpus.identifiers import compare_ids
 from gpucost_tui.corpus.store import sealed_frame
 from gpucost_tui.files import sha256_file
 from gpucost_tui.protocol.model import Subgroup
-from gpucost_tui.tasks.base import Task
+from gpucost_tui.tasks.base import Figure, Task
 from gpucost_tui.tasks.registry import create
 from gpucost_tui.text import clean, count
 
@@ -227,17 +227,19 @@ class Judge:
                 verdict.reasons.append("missing")
             return
         metric, threshold = self._protocol.quality.metric, self._protocol.quality.threshold
-        value = self._task.quality(metric, frame, reference)
+        figure = self._task.figure(metric, frame, reference)
+        value = figure.value
         found: dict[str, Any] = {"metric": metric, "value": value, "threshold": threshold}
         good = value is not None and value >= threshold
         if value is None:
             verdict.missing["quality"] = f"{metric} is undefined for these predictions"
         elif not good:
             verdict.notes.append(f"quality: {metric} {value:.6g} is below {threshold:g}")
+        good = self._interval(figure, verdict) and good
         good = self._tolerance(subject, value, found, verdict) and good
         verdict.row.update(quality=value, quality_ok=good)
         verdict.details["quality"] = found
-        self._subgroups(subject, frame, reference, verdict)
+        self._subgroups(subject, frame, reference, figure.each, verdict)
         if not good or verdict.row["subgroups_ok"] is False:
             verdict.reasons.append("quality")
 
@@ -260,6 +262,22 @@ class Judge:
             verdict.details["reproduction"] = details
             verdict.notes += notes
             verdict.reasons += [reason] if reason else []
+
+    def _interval(self, figure: Figure, verdict: Verdict) -> bool:
+        """Put the interval beside the figure; where sealed so, its lower end decides."""
+        quality, found = self._protocol.quality, figure.interval
+        if found is not None:
+            verdict.details["interval"] = asdict(found)
+        if quality.interval != "lower-bound":
+            return True
+        if found is not None and found.low >= quality.threshold:
+            return True
+        if found is not None:
+            verdict.notes.append(
+                f"quality: the {found.level:.0%} interval of {quality.metric} begins at "
+                f"{found.low:.6g}, below {quality.threshold:g}"
+            )
+        return False
 
     def _tolerance(
         self, subject: Subject, value: float | None, found: dict[str, Any], verdict: Verdict
@@ -285,13 +303,19 @@ class Judge:
         return True
 
     def _subgroups(
-        self, subject: Subject, frame: pl.DataFrame, reference: pl.DataFrame, verdict: Verdict
+        self,
+        subject: Subject,
+        frame: pl.DataFrame,
+        reference: pl.DataFrame,
+        each: pl.DataFrame | None,
+        verdict: Verdict,
     ) -> None:
         rows = []
         for subgroup in self._protocol.quality.subgroups:
             groups = self._corpus(subject.deliverable)
             for value, ids in groups.group_by(subgroup.column, maintain_order=True):
-                rows.append(self._subgroup(subgroup, value[0], ids["id"], frame, reference))
+                quality = self._part(ids["id"], frame, reference, each)
+                rows.append(_subgroup(subgroup, value[0], ids.height, quality))
         verdict.details["subgroups"] = rows
         if not rows:
             verdict.row["subgroups_ok"] = None
@@ -305,28 +329,36 @@ class Judge:
                 f"{_shown(row['quality'])} is below {row['threshold']:g}"
             )
 
-    def _subgroup(
+    def _part(
         self,
-        subgroup: Subgroup,
-        value: Any,
         ids: pl.Series,
         frame: pl.DataFrame,
         reference: pl.DataFrame,
-    ) -> dict[str, Any]:
-        chosen = reference.filter(pl.col("id").is_in(ids.implode()))
-        quality = self._task.quality(self._protocol.quality.metric, frame, chosen)
-        judged = len(ids) >= subgroup.min_entries
-        return {
-            "column": subgroup.column,
-            "value": None if value is None else str(value),
-            "entries": len(ids),
-            "quality": quality,
-            "threshold": subgroup.threshold,
-            "ok": (quality is not None and quality >= subgroup.threshold) if judged else None,
-            "note": ""
-            if judged
-            else f"fewer than {count(subgroup.min_entries, 'entry', 'entries')}",
-        }
+        each: pl.DataFrame | None,
+    ) -> float | None:
+        """Return the metric over a subgroup; neighbours are those in the whole corpus."""
+        chosen = pl.col("id").is_in(ids.implode())
+        if each is None:
+            metric = self._protocol.quality.metric
+            return self._task.quality(metric, frame, reference.filter(chosen))
+        values = each.filter(chosen)["value"]
+        return None if values.null_count() else values.mean()  # type: ignore[return-value]
+
+
+def _subgroup(
+    subgroup: Subgroup, value: Any, entries: int, quality: float | None
+) -> dict[str, Any]:
+    judged = entries >= subgroup.min_entries
+    few = f"fewer than {count(subgroup.min_entries, 'entry', 'entries')}"
+    return {
+        "column": subgroup.column,
+        "value": None if value is None else str(value),
+        "entries": entries,
+        "quality": quality,
+        "threshold": subgroup.threshold,
+        "ok": (quality is not None and quality >= subgroup.threshold) if judged else None,
+        "note": "" if judged else few,
+    }
 
 
 def _unfinished(subject: Subject, verdict: Verdict) -> None:

@@ -116,6 +116,7 @@ class Record:
             "row": verdict.row,
             "missing": verdict.missing,
             "notes": verdict.notes,
+            "interval": verdict.details.get("interval"),
         }
         self.append("attempt_judged", data)
 

@@ -69,6 +69,8 @@ def _relaxed(before: Quality, after: Quality) -> Iterator[str]:
         yield f"the metric is {after.metric} and was {before.metric}"
     elif after.threshold < before.threshold:
         yield f"the threshold is {after.threshold:g} and was {before.threshold:g}"
+    if before.interval == "lower-bound" and after.interval != "lower-bound":
+        yield "the threshold is for the metric, and was for the lower end of its interval"
     if before.tolerance is not None:
         if after.tolerance is None:
             yield f"the tolerance of {before.tolerance:g} is gone"

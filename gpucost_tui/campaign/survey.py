@@ -137,10 +137,26 @@ def _task(found: Survey, protocol: Protocol, source: Source) -> None:
         what = f"'{clean(quality.metric)}' is no metric of {found.task.name}"
         fix = f"Known: {', '.join(found.task.metrics)}"
         found.problems.append(Problem(source.where("quality", "metric"), what, fix))
+    elif quality.interval == "lower-bound" and quality.metric not in found.task.with_interval:
+        what = f"no confidence interval is known for {quality.metric}: it has no lower end"
+        fix = f"Known for: {', '.join(found.task.with_interval)}; or write interval = 'shown'"
+        found.problems.append(Problem(source.where("quality", "interval"), what, fix))
     _reachable(found, source, ("quality", "threshold"), quality.threshold)
     for number, group in enumerate(quality.subgroups):
         path = ("quality", "subgroups", number, "threshold")
         _reachable(found, source, path, group.threshold)
+
+
+def _within(found: Survey, protocol: Protocol, deliverable: str, entries: int) -> None:
+    metric = protocol.quality.metric
+    most = found.task.most_entries(metric) if found.task else None
+    if most is not None and entries > most and found.source is not None:
+        what = (
+            f"{metric} compares every pair of entries and is computed for at most {most:,}; "
+            f"'{clean(deliverable)}' has {entries:,}"
+        )
+        fix = "Take mean_cosine, or give the corpus as several deliverables"
+        found.problems.append(Problem(found.source.where("quality", "metric"), what, fix))
 
 
 def _reachable(
@@ -234,6 +250,7 @@ def _corpus(found: Survey, campaign: Campaign, protocol: Protocol, deliverable: 
         return
     size = path.stat().st_size
     one = CorpusSurvey(deliverable, entries, print_.hexdigest(), size, {})
+    _within(found, protocol, deliverable, entries)
     found.corpora[deliverable] = one
     _overlap(found, campaign, one, path)
     _strata(found, protocol, one, path)

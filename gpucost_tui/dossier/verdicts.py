@@ -121,6 +121,9 @@ def _verdict(
     again = _plain(verdict)
     place = f"journal.jsonl, verdict of attempt {attempt.number}"
     findings.compare(place, _substance(again), _substance(kept))
+    if "interval" in recorded:  # journals of earlier versions have none
+        wanted = again["details"].get("interval")
+        findings.compare(f"{place}, interval", wanted, recorded["interval"])
     if isinstance(told, dict):
         for key in ("accepted", "attempt"):
             findings.compare(f"{where}, {key}", again[key], told.get(key))

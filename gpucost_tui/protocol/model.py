@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from gpucost_tui.protocol.base import Count, Frozen, Number, Prose, Slug, Usd, Word
 from gpucost_tui.protocol.execution import FACTORS, Execution, with_changes
@@ -135,6 +135,17 @@ class Quality(Frozen):
     )
     tolerance_variant: Slug | None = None
     subgroups: tuple[Subgroup, ...] = ()
+    interval: Literal["shown", "lower-bound"] = Field(
+        default="shown",
+        description="what the metric's 95 % confidence interval is for: 'shown' beside it, or "
+        "'lower-bound': its lower end must reach the threshold",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_later_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Came after the first protocols: at its default a manifest made before keeps its hash.
+        values: dict[str, Any] = dump(self)
+        return {k: v for k, v in values.items() if (k, v) != ("interval", "shown")}
 
     @model_validator(mode="after")
     def _tolerance_has_a_variant(self) -> Quality:

@@ -113,6 +113,7 @@ def _load(facts: Facts) -> Iterator[Block]:
         if quality.tolerance is not None
         else ""
     )
+    by = ", the lower end of its 95 % interval too" if quality.interval == "lower-bound" else ""
     parts = [f"each {group.column} at least {group.threshold:g}" for group in quality.subgroups]
     budget = protocol.decision.budget_usd
     yield Bullets(
@@ -121,7 +122,7 @@ def _load(facts: Facts) -> Iterator[Block]:
             (Strong("Model: "), manifest.model_name + (f" at {revision}" if revision else "")),
             (
                 Strong("Minimum quality: "),
-                f"{quality.metric} at least {quality.threshold:g}{tolerance}"
+                f"{quality.metric} at least {quality.threshold:g}{by}{tolerance}"
                 f"{', ' + ', '.join(parts) if parts else ''}{_synthetic(facts)}",
             ),
             (

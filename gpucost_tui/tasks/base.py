@@ -17,6 +17,7 @@ import polars as pl
 
 from gpucost_tui.protocol.base import Frozen
 from gpucost_tui.tasks.encoding import Batch, Encoder, Tokens
+from gpucost_tui.tasks.intervals import Interval
 from gpucost_tui.text import count, listed
 
 #: Entries of a prediction file that every task writes first: id, and the position (0-based) at
@@ -32,12 +33,28 @@ class ModelFacts:
     dimension: int | None = None  # length of a vector
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A metric over every answer: its value, the interval beside it, and each entry's part.
+
+    ``value`` is None where the metric is undefined, ``interval`` also where none is known for the
+    metric. ``each`` has ``id`` and ``value`` (null where undefined) where the metric is a mean
+    over entries that hangs on the other entries too, so that a subgroup is a part of it.
+    """
+
+    value: float | None
+    interval: Interval | None = None
+    each: pl.DataFrame | None = None
+
+
 class Task(ABC):
     """A task with its options. Every metric is better when it is higher."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]]
+    #: metrics with a confidence interval
+    with_interval: ClassVar[tuple[str, ...]] = ()
     #: no metric has a value above it: a higher threshold is a slip of the pen (85 for 0.85)
     highest: ClassVar[float] = 1.0
     Options: ClassVar[type[Frozen]] = Frozen
@@ -109,6 +126,18 @@ class Task(ABC):
         Raises:
             ValueError: ``metric`` is none of :attr:`metrics`.
         """
+
+    def figure(self, metric: str, predictions: pl.DataFrame, answers: pl.DataFrame) -> Figure:
+        """Return :meth:`quality` with the interval beside it.
+
+        Raises:
+            ValueError: ``metric`` is none of :attr:`metrics`.
+        """
+        return Figure(self.quality(metric, predictions, answers))
+
+    def most_entries(self, metric: str) -> int | None:
+        """Return the size of the largest corpus that a metric is computed for, or None."""
+        return None
 
     @abstractmethod
     def flips(self, one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:

@@ -10,10 +10,13 @@ import polars as pl
 
 from gpucost_tui.errors import InputError
 from gpucost_tui.protocol.base import Frozen
-from gpucost_tui.tasks.base import ModelFacts, Task, known_metric, named
+from gpucost_tui.tasks.base import Figure, ModelFacts, Task, known_metric, named
+from gpucost_tui.tasks.intervals import Interval, bootstrap_labels, wilson
 from gpucost_tui.text import listed
 
 _SCORES = pl.col("scores")
+#: A label that no model has, which is wrong for every answer. No NUL: numpy cuts it off.
+_NO_PREDICTION = "\ue000"
 
 
 class Options(Frozen):
@@ -29,6 +32,7 @@ class TextClassification(Task):
     name = "text-classification"
     summary = "one label per text, with the score of every label"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1", "balanced_accuracy", "mcc")
+    with_interval: ClassVar[tuple[str, ...]] = metrics
     Options = Options
     auto_model = "AutoModelForSequenceClassification"
 
@@ -81,12 +85,13 @@ class TextClassification(Task):
     ) -> float | None:
         """An answer without a prediction counts as a wrong one; no answers, no quality."""
         known_metric(self, metric)
+        return _value(metric, self.compared(predictions, answers))
+
+    def figure(self, metric: str, predictions: pl.DataFrame, answers: pl.DataFrame) -> Figure:
+        known_metric(self, metric)
         rows = self.compared(predictions, answers)
-        if rows.is_empty() or rows["answer"].null_count():
-            return None
-        if metric == "accuracy":
-            return float(rows["correct"].mean())  # type: ignore[arg-type]
-        return _agreement(metric, rows)
+        value = _value(metric, rows)
+        return Figure(value, None if value is None else _interval(metric, rows))
 
     def flips(self, one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
         both = _both(one, other, "prediction")
@@ -129,11 +134,25 @@ class TextClassification(Task):
         return {"prediction": chosen, "score": top, "scores": scores}
 
 
+def _value(metric: str, rows: pl.DataFrame) -> float | None:
+    if rows.is_empty() or rows["answer"].null_count():
+        return None
+    if metric == "accuracy":
+        return float(rows["correct"].mean())  # type: ignore[arg-type]
+    return _agreement(metric, rows)
+
+
+def _interval(metric: str, rows: pl.DataFrame) -> Interval | None:
+    if metric == "accuracy":
+        return wilson(int(rows["correct"].sum()), rows.height)
+    given = rows["prediction"].fill_null(_NO_PREDICTION).to_list()
+    return bootstrap_labels(rows["answer"].to_list(), given, metric)
+
+
 def _agreement(metric: str, rows: pl.DataFrame) -> float:
     from sklearn import metrics
 
-    # A label no model has stands for "no prediction", which is wrong for every answer.
-    given = rows["prediction"].fill_null("\x00").to_numpy()
+    given = rows["prediction"].fill_null(_NO_PREDICTION).to_numpy()
     true = rows["answer"].to_numpy()
     if metric == "macro_f1":
         return float(metrics.f1_score(true, given, average="macro", zero_division=0))

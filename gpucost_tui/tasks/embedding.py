@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from gpucost_tui.errors import InputError
 from gpucost_tui.protocol.base import Frozen
-from gpucost_tui.tasks.base import ModelFacts, Task, known_metric, named
+from gpucost_tui.tasks.base import Figure, ModelFacts, Task, known_metric, named
 from gpucost_tui.tasks.classification import largest_difference
+from gpucost_tui.tasks.intervals import bootstrap_mean
+from gpucost_tui.tasks.neighbours import MOST_VECTORS, recall_at_k
 
 #: Two vectors of one entry whose cosine is below this count as a different answer: a change of
 #: precision stays well above it, another truncation or pooling does not.
 SAME_VECTOR = 0.999
 
+_K = 10
 _VECTOR = pl.col("prediction")
 _CHUNK = 65_536  # rows of a cosine at a time: bounds the float64 copies
 
 
 class Options(Frozen):
-    """``pooling``: mean over real tokens, or the first token (cls); ``normalize``: length 1."""
+    """``pooling``: mean over real tokens, or the first token (cls); ``normalize``: length 1;
+    ``k``: neighbours of recall_at_k."""
 
     pooling: Literal["mean", "cls"] = "mean"
     normalize: bool = True
+    k: Annotated[int, Field(strict=True, ge=1, le=1000)] = _K
+
+    @model_serializer(mode="wrap")
+    def _without_later_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Came after the first protocols: at its default a manifest made before keeps its hash.
+        return {name: v for name, v in dump(self).items() if (name, v) != ("k", _K)}
 
 
 class TextEmbedding(Task):
@@ -33,7 +44,8 @@ class TextEmbedding(Task):
 
     name = "text-embedding"
     summary = "one vector per text, mean or CLS pooling"
-    metrics: ClassVar[tuple[str, ...]] = ("mean_cosine", "min_cosine")
+    metrics: ClassVar[tuple[str, ...]] = ("mean_cosine", "min_cosine", "recall_at_k")
+    with_interval: ClassVar[tuple[str, ...]] = ("mean_cosine", "recall_at_k")
     Options = Options
     auto_model = "AutoModel"
     unused_weights: ClassVar[tuple[str, ...]] = ("pooler.",)
@@ -68,12 +80,27 @@ class TextEmbedding(Task):
         self, metric: str, predictions: pl.DataFrame, answers: pl.DataFrame
     ) -> float | None:
         """Undefined (None) as soon as one answer has no sound vector beside it."""
+        return _value(metric, self._each(metric, predictions, answers))
+
+    def figure(self, metric: str, predictions: pl.DataFrame, answers: pl.DataFrame) -> Figure:
+        each = self._each(metric, predictions, answers)
+        value = _value(metric, each)
+        found = None
+        if value is not None and metric in self.with_interval:
+            found = bootstrap_mean(each["value"].to_numpy())
+        return Figure(value, found, each if metric == "recall_at_k" else None)
+
+    def most_entries(self, metric: str) -> int | None:
+        return MOST_VECTORS if metric == "recall_at_k" else None
+
+    def _each(self, metric: str, predictions: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
+        """Return ``id`` and ``value``: the cosine, or the recall among all the answers."""
         known_metric(self, metric)
-        similarity = self.compared(predictions, answers)["similarity"]
-        if similarity.is_empty() or similarity.null_count():
-            return None
-        value = similarity.mean() if metric == "mean_cosine" else similarity.min()
-        return float(value)  # type: ignore[arg-type]
+        rows = self.compared(predictions, answers)
+        values = rows["similarity"]
+        if metric == "recall_at_k" and rows.height and not values.null_count():
+            values = _recalls(rows, self.options.k)  # type: ignore[attr-defined]
+        return rows.select("id", value=values)
 
     def flips(self, one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
         """Entries whose two vectors have a cosine below :data:`SAME_VECTOR`, or none."""
@@ -116,6 +143,23 @@ class TextEmbedding(Task):
     def columns(self, parts: Sequence[np.ndarray], facts: ModelFacts) -> dict[str, Any]:
         empty = np.zeros((0, facts.dimension or 0), np.float32)
         return {"prediction": np.concatenate(parts) if parts else empty}
+
+
+def _recalls(rows: pl.DataFrame, k: int) -> pl.Series:
+    sizes = rows["answer"].list.len().unique()
+    if len(sizes) > 1:  # vectors of several lengths lie in no common space
+        return pl.Series([None] * rows.height, dtype=pl.Float64)
+    size = int(sizes[0])
+    return pl.Series(
+        recall_at_k(_matrix(rows["answer"], size), _matrix(rows["prediction"], size), k)
+    )
+
+
+def _value(metric: str, each: pl.DataFrame) -> float | None:
+    values = each["value"]
+    if values.is_empty() or values.null_count():
+        return None
+    return float(values.min() if metric == "min_cosine" else values.mean())  # type: ignore[arg-type]
 
 
 def cosines(left: pl.Series, right: pl.Series) -> pl.Series:

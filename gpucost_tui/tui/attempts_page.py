@@ -83,7 +83,7 @@ def _verdict_lines(details: Details) -> Iterator[Content]:
     if details.verdict is not None:
         yield from _identifiers(details.verdict.get("identifiers"))
         yield from _format(details.verdict.get("format"))
-        yield from _quality(details.verdict.get("quality"))
+        yield from _quality(details.verdict.get("quality"), details.verdict.get("interval"))
         yield from _subgroups(details.verdict.get("subgroups"))
     elif row["quality"] is not None:
         said = f"{row['quality_metric'] or 'quality'} {row['quality']:.6g}"
@@ -111,10 +111,14 @@ def _format(found: Any) -> Iterator[Content]:
         yield plain(f"      {clean(problem, limit=400)}")
 
 
-def _quality(found: Any) -> Iterator[Content]:
+def _quality(found: Any, interval: Any) -> Iterator[Content]:
     if not isinstance(found, dict):
         return
     parts = [f"{found.get('metric')} {_figure(found.get('value'))}"]
+    if isinstance(interval, dict):
+        level, bounds = interval.get("level"), (interval.get("low"), interval.get("high"))
+        said = f"{level:.0%} " if isinstance(level, float) else ""
+        parts.append(f"{said}interval {' to '.join(_figure(bound) for bound in bounds)}")
     parts.append(f"threshold {_figure(found.get('threshold'))}")
     if "reference_value" in found:
         parts.append(f"reference variant {_figure(found.get('reference_value'))}")

@@ -79,6 +79,8 @@ def decision(protocol: Protocol, width: int) -> Iterator[Content]:
     yield fact("Deadline", f"{asked.deadline_hours:g} h from the start of the rental")
     yield fact("Budget", "none is set" if asked.budget_usd is None else f"{asked.budget_usd} USD")
     yield fact("Quality", f"{quality.metric} at least {quality.threshold:g}")
+    if quality.interval == "lower-bound":
+        yield fact("", "the lower end of its 95 % interval must reach it too")
     if quality.tolerance is not None:
         yield fact(
             "Tolerance", f"{quality.tolerance:g} below '{quality.tolerance_variant}' at most"
