@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dossier_support as support
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from gpucost_tui.analysis.stack import WHOLE
 from gpucost_tui.campaign.acts import RealRental
 from gpucost_tui.campaign.committing import Pack, commit, real_rental, spend
 from gpucost_tui.campaign.excluding import exclude, withdraw
+from gpucost_tui.campaign.fold import fold
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.journal import Journal
 from gpucost_tui.campaign.seal import seal
@@ -295,6 +297,23 @@ def test_a_note_has_both_hashes(folder: Path) -> None:
     assert f"Manifest {document['manifest']}" in text
     assert f"Journal head {document['head']}" in text
     assert f"gpucost verify DIR --head {document['head']}" in text
+
+
+def test_quality_with_its_interval_and_flips_stand_in_the_note(tmp_path: Path) -> None:
+    script = {"attempts": {"1": {"accuracy": 1.0}, "2": {"accuracy": 0.6}}}
+    campaign = support.finished(tmp_path / "camp", script=script)
+    text = told(campaign.folder)
+    first, second, *_ = (one.row for one in fold(campaign.events()).attempts.values())
+    frames = (pl.read_parquet(campaign.folder / r["predictions_path"]) for r in (first, second))
+    one, other = (dict(frame.select("id", "prediction").rows()) for frame in frames)
+    flipped = [name for name in one if one[name] != other[name]]
+    said = f"{first['variant']} and {second['variant']}, deliverable corpus"
+    assert f"{said}" in text and f": {len(flipped)} of {len(one)} entries." in text
+    assert f"Their ids: {flipped[0]}" in text
+    assert f"{second['quality']:.4f}" in text and "(95%, wilson)" in text
+    assert "by the seal, it decides nothing" in text
+    write_report([campaign.folder])
+    assert verify([campaign.folder]).to_json()["differences"] == []
 
 
 def test_failures_and_exclusions_are_all_named(folder: Path) -> None:

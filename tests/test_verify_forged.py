@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dossier_support as support
 import polars as pl
@@ -276,6 +277,19 @@ def verdict_turned_accepted_in_a_new_chain(folder: Path) -> None:
     rewrite(folder, records)
 
 
+def interval_narrowed_in_a_new_chain(folder: Path) -> None:
+    records = lines(folder)
+    event(records, "attempt_judged", 1)["data"]["interval"]["low"] = 0.99
+    rewrite(folder, records)
+
+
+def interval_narrowed_in_the_verdict(folder: Path) -> None:
+    path = folder / FIRST / "verdict.json"
+    told = json.loads(path.read_bytes())
+    told["details"]["interval"]["low"] = 0.99
+    path.write_text(json.dumps(told))
+
+
 def device_memory_edited(folder: Path) -> None:
     replace(folder / "device_memory.csv", str(4 << 30), str(2 << 30))
 
@@ -459,6 +473,8 @@ WAYS: list[tuple[Callable[[Path], None], str, str, str]] = [
         "false",
         "true",
     ),
+    (interval_narrowed_in_a_new_chain, "verdict of attempt 1, interval, low", "", "0.99"),
+    (interval_narrowed_in_the_verdict, "details, interval, low", "", "0.99"),
     (
         device_memory_edited,
         "device_memory.csv, attempt 1, peak_device_used_bytes",
@@ -522,6 +538,23 @@ def test_lines_of_a_later_version_are_named(folder: Path) -> None:
     answer = verify([folder])
     assert answer.ok
     assert any("teleported" in said for said in answer.findings.not_checkable)
+
+
+@pytest.mark.parametrize("odd", [None, "wide", {"low": "0"}, [1, 2]])
+def test_a_journal_without_intervals_is_read_and_an_odd_one_is_a_difference(
+    folder: Path, odd: Any
+) -> None:
+    shutil.rmtree(folder / "report")
+    records = lines(folder)
+    for record in records:
+        if record["event"] == "attempt_judged":
+            record["data"]["interval"] = odd
+            if odd is None:
+                del record["data"]["interval"]
+    rewrite(folder, records)
+    write_report([folder])
+    differing = [one for one in verify([folder]).findings.differences if "interval" in one.where]
+    assert bool(differing) == (odd is not None)
 
 
 def test_the_ways_are_many() -> None:

@@ -23,6 +23,7 @@ from gpucost_tui.campaign.runner import Options
 from gpucost_tui.campaign.seal import seal
 from gpucost_tui.errors import Differs, EnvironmentLacks, NotACampaign, Refused, WrongUse
 from gpucost_tui.pricing import catalogue
+from gpucost_tui.text import clean
 
 COMMIT = ("--gpu", "rtx-4090", "--days", "7")
 
@@ -84,6 +85,42 @@ def test_an_unsettled_pair_says_what_could_settle_it_and_more_rounds_show_both(
     assert [p["settled"] for p in after["before_more_rounds"]] == [False]
     assert after["pairs"][0]["settled"]
     assert "Before more rounds (after 5):" in told("compare", campaign.folder)
+
+
+def test_compare_shows_quality_with_its_interval_and_flips_between_variants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = parts.campaign(tmp_path / "c", measurement__rounds=1)
+    # Slots 1 to 3 are batch-1, batch-4 and batch-8 of the first round.
+    parts.run_here(campaign, script={"attempts": {"1": {"accuracy": 1.0}, "2": {"accuracy": 0.8}}})
+    frames = {
+        row["variant"]: pl.read_parquet(campaign.folder / row["predictions_path"])
+        for row in parts.rows(campaign)
+    }
+    one, other = (dict(frames[v].select("id", "prediction").rows()) for v in ("batch-1", "batch-4"))
+    differing = [name for name in one if one[name] != other[name]]
+    assert differing
+    found = document("compare", campaign.folder)
+    flips = {(each["a"], each["b"]): each for each in found["flips"]}
+    assert flips["batch-1", "batch-4"]["flipped_ids"] == differing
+    assert flips["batch-1", "batch-4"]["flips"] == len(differing)
+    assert (flips["batch-1", "batch-4"]["attempts"], len(flips)) == ([1, 2], 3)
+    qualities = {each["variant"]: each for each in found["qualities"]}
+    quality = qualities["batch-4"]
+    assert quality["metric"] == "accuracy" and quality["lowest"] == quality["highest"] < 1
+    assert quality["interval"]["low"] < quality["lowest"] < quality["interval"]["high"]
+    text = " ".join(told("compare", campaign.folder).split())
+    bound = f"{quality['interval']['low']:.4f}"
+    assert f"accuracy {quality['lowest']:.4f}, 95% interval {bound}" in text
+    assert f"{len(differing)} of {len(one)}: " in text
+    assert clean(differing[0]) in text
+    path = campaign.folder / parts.rows(campaign)[1]["predictions_path"]
+    path.write_bytes(path.read_bytes() + b" ")
+    found = document("compare", campaign.folder)
+    flips = {(each["a"], each["b"]): each for each in found["flips"]}
+    assert flips["batch-1", "batch-4"]["flips"] is None
+    assert "attempt 2 are not those written" in flips["batch-1", "batch-4"]["why"]
+    assert flips["batch-1", "batch-8"]["flips"] is not None
 
 
 def test_a_table_by_hand_is_compared(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ from gpucost_tui.analysis.balance import Decision
 from gpucost_tui.analysis.balance_row import BalanceRow
 from gpucost_tui.analysis.compare import Comparison, Pair
 from gpucost_tui.analysis.durations import Durations
+from gpucost_tui.analysis.predicted import Flips, Quality
 from gpucost_tui.text import clean, money
 
 WIDTH = 80
 _FIGURE = 9
 _LABEL = 18
 _TALLEST = 10
+_NAMED = 8  # flipped entries named in the terminal
 
 
 def compare_lines(comparison: Comparison, *, width: int = WIDTH, unicode: bool = True) -> list[str]:
@@ -92,6 +94,36 @@ def pair_lines(pair: Pair, *, width: int = WIDTH, advice: bool = True) -> list[s
     lines = _wrapped(f"{a} and {b}{where}: {word}. {verdict.why}", width)
     if advice and pair.could_settle:
         lines += _wrapped(pair.could_settle[0], width, indent="    ")
+    return lines
+
+
+def predicted_lines(
+    quality: Sequence[Quality], flips: Sequence[Flips], *, width: int = WIDTH
+) -> list[str]:
+    """Return each variant's lowest quality with its interval, then the flips of each pair."""
+    lines = ["", "Quality, the lowest of the passes:"] if quality else []
+    for one in quality:
+        place = clean(", ".join(str(part) for part in one.key[1:] if part is not None), limit=120)
+        bounds = ""
+        if one.interval is not None:
+            low, high, level = (one.interval[name] for name in ("low", "high", "level"))
+            bounds = f", {level:.0%} interval {low:.4f} to {high:.4f}"
+        name = f"{clean(one.key[0], limit=60)}{f' ({place})' if place else ''}"
+        said = f"{name}: {clean(one.metric or 'quality')} {one.low:.4f}{bounds}"
+        lines += _wrapped(said, width, indent="  ")
+    lines += ["", "Entries predicted differently, by the first sound attempts:"] if flips else []
+    for found in flips:
+        a, b = (clean(name, limit=60) for name in found.pair.names)
+        place = _place(found.pair.a, host=not found.pair.between_hosts)
+        said = f"{a} and {b}{f' ({place})' if place else ''}: "
+        if found.flips is None:
+            said += f"not compared, {clean(found.why, limit=200)}"
+        else:
+            said += f"{found.flips:,} of {found.entries:,}"
+            named = ", ".join(clean(one, limit=60) for one in found.ids[:_NAMED])
+            more = f" and {found.flips - _NAMED:,} more" if found.flips > _NAMED else ""
+            said += f": {named}{more}" if named else ""
+        lines += _wrapped(said, width, indent="  ")
     return lines
 
 

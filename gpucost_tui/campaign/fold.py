@@ -174,8 +174,16 @@ def _judged(state: State, event: Event) -> None:
     attempt.missing.update(data["missing"])
     attempt.notes.extend(data["notes"])
     attempt.reasons = data["reasons"]
-    attempt.interval = data.get("interval")
+    attempt.interval = _interval(data.get("interval"))
     attempt.judged = True
+
+
+def _interval(told: Any) -> dict[str, Any] | None:
+    """Return a recorded interval; journals of earlier versions have none."""
+    if not isinstance(told, dict) or not isinstance(told.get("method"), str):
+        return None
+    numbers = all(isinstance(told.get(key), int | float) for key in ("low", "high", "level"))
+    return told if numbers else None
 
 
 def _set_aside(state: State, event: Event) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gpucost_tui.cli.common import json_option, print_json, say
-
-if TYPE_CHECKING:
-    from gpucost_tui.analysis.compare import Comparison
 
 
 @click.command()
@@ -19,31 +16,45 @@ def compare(places: tuple[str, ...], as_json: bool) -> None:
     """Show the durations of every variant, and which differences they settle and why.
 
     Several DIRs are campaigns with one manifest from several hosts. A TABLE is a raw table (.csv,
-    .parquet) that was filled by hand. What is not settled comes with what could settle it.
+    .parquet) that was filled by hand. What is not settled comes with what could settle it. Of
+    campaigns, quality with its confidence interval is shown too, and which entries the variants
+    predicted differently.
     """
-    found, document = _table(places[0]) if _is_table(places) else _campaigns(places)
+    width, unicode = terminal()
+    lines, document = (
+        _table(places[0], width, unicode)
+        if _is_table(places)
+        else _campaigns(places, width, unicode)
+    )
     if as_json:
         print_json(document)
-        return
-    from gpucost_tui.analysis.render import compare_lines
-
-    width, unicode = terminal()
-    click.echo("\n".join(compare_lines(found, width=width, unicode=unicode)))
+    else:
+        click.echo("\n".join(lines))
 
 
-def _campaigns(places: tuple[str, ...]) -> tuple[Comparison, dict[str, Any]]:
+def _campaigns(
+    places: tuple[str, ...], width: int, unicode: bool
+) -> tuple[list[str], dict[str, Any]]:
     from gpucost_tui.analysis.campaigns import compare_campaigns, comparison_json
+    from gpucost_tui.analysis.predicted import qualities, variant_flips
+    from gpucost_tui.analysis.render import compare_lines, predicted_lines
     from gpucost_tui.analysis.together import read_together
 
     together = read_together(places)
     found = compare_campaigns(together)
-    return found, comparison_json(together, found)
+    quality, flips = qualities(together), variant_flips(together, found.pairs)
+    document = comparison_json(together, found)
+    document["qualities"] = [one.to_json() for one in quality]
+    document["flips"] = [one.to_json() for one in flips]
+    lines = compare_lines(found, width=width, unicode=unicode)
+    return lines + predicted_lines(quality, flips, width=width), document
 
 
-def _table(place: str) -> tuple[Comparison, dict[str, Any]]:
+def _table(place: str, width: int, unicode: bool) -> tuple[list[str], dict[str, Any]]:
     from pathlib import Path
 
     from gpucost_tui.analysis.compare import compare as compare_table
+    from gpucost_tui.analysis.render import compare_lines
     from gpucost_tui.analysis.table import FOR_COMPARE, read_table
 
     read = read_table(Path(place), FOR_COMPARE)
@@ -51,7 +62,7 @@ def _table(place: str) -> tuple[Comparison, dict[str, Any]]:
         say(note)
     one_manifest(read.frame, read.name)
     found = compare_table(read.frame)
-    return found, found.to_json()
+    return compare_lines(found, width=width, unicode=unicode), found.to_json()
 
 
 def one_manifest(frame: Any, name: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpucost_tui.analysis.campaigns import Balance, compare_campaigns, decide_campaigns
 from gpucost_tui.analysis.compare import Comparison
+from gpucost_tui.analysis.predicted import Flips, Quality, qualities, variant_flips
 from gpucost_tui.analysis.together import Member, Together, joined, read_member, read_together
 from gpucost_tui.campaign.fold import fold
 from gpucost_tui.campaign.folder import Campaign
@@ -25,6 +26,8 @@ class Facts:
     balance: Balance
     comparison: Comparison
     heads: tuple[str, ...]
+    qualities: tuple[Quality, ...]
+    flips: tuple[Flips, ...]
 
     def told(self, sentence: str) -> str:
         """Return a sentence of the analysis without the places of this machine.
@@ -63,7 +66,15 @@ def gather(
         together = joined(members)
     balance = decide_campaigns(together, parents)
     heads = tuple(member.events[-1].hash for member in together.members)
-    return Facts(together, balance, compare_campaigns(together), heads)
+    comparison = compare_campaigns(together)
+    return Facts(
+        together,
+        balance,
+        comparison,
+        heads,
+        tuple(qualities(together)),
+        tuple(variant_flips(together, comparison.pairs)),
+    )
 
 
 def _at(campaign: Campaign, events: Sequence[Event]) -> Member:

@@ -8,6 +8,7 @@ from typing import Any
 from gpucost_tui.analysis.compare import Pair
 from gpucost_tui.analysis.durations import Durations
 from gpucost_tui.analysis.together import Member
+from gpucost_tui.campaign.fold import Attempt
 from gpucost_tui.report.blocks import (
     Block,
     Bullets,
@@ -234,7 +235,7 @@ def _attempts(facts: Facts) -> Iterator[Block]:
         for attempt in member.state.attempts.values():
             total += 1
             if len(rows) < _LISTED:
-                rows.append([*([str(number)] if several else []), *_attempt(attempt.row)])
+                rows.append([*([str(number)] if several else []), *_attempt(attempt)])
     headers = ["#", "variant", "round", "status", "verdict", "quality", "pass", "padding"]
     headers += ["truncated", "peak memory"]
     shift = int(several)
@@ -252,7 +253,11 @@ def _attempts(facts: Facts) -> Iterator[Block]:
     )
 
 
-def _attempt(row: dict[str, Any]) -> list[str]:
+def _attempt(attempt: Attempt) -> list[str]:
+    row, interval = attempt.row, attempt.interval
+    quality = _NONE if row["quality"] is None else f"{row['quality']:.4f}"
+    if interval is not None:
+        quality += f" ({interval['low']:.4f} to {interval['high']:.4f})"
     accepted = {True: "accepted", False: "rejected", None: _NONE}[row["corpus_accepted"]]
     if row["round"] == 0 and row["status"] == "completed":
         accepted = "reference"
@@ -265,7 +270,7 @@ def _attempt(row: dict[str, Any]) -> list[str]:
         str(row["round"]),
         str(row["status"] or "no end"),
         accepted,
-        _NONE if row["quality"] is None else f"{row['quality']:.4f}",
+        quality,
         seconds(row["pass_s"]),
         _NONE if row["padding_ratio"] is None else f"{row['padding_ratio']:.2f}",
         _NONE if row["truncated_entries"] is None else f"{row['truncated_entries']:,}",

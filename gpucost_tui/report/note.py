@@ -5,6 +5,7 @@ The same journal gives the same bytes, so `gpucost verify` writes a note again a
 Format history:
 
 * 1 (2026-11-30): first.
+* 2 (2026-11-30): quality with its interval, and entries that variants predicted differently.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from gpucost_tui.report.html import page
 from gpucost_tui.report.markdown import markdown
 from gpucost_tui.report.measured import measured_blocks
 from gpucost_tui.report.money import money_blocks
+from gpucost_tui.report.predicted import predicted_blocks
 from gpucost_tui.text import clean
 
 #: Number of the note's form; `verify` recomputes notes of its own form.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +73,6 @@ def note(facts: Facts) -> Document:
     document.add(*answer_blocks(facts))
     document.add(*money_blocks(facts))
     document.add(*measured_blocks(facts))
+    document.add(*predicted_blocks(facts))
     document.add(*evidence_blocks(facts, FORMAT))
     return document
