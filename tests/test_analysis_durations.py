@@ -224,12 +224,18 @@ def test_a_sealed_range_rule_is_not_helped_by_more_rounds() -> None:
     rows = two([10.0, 10.5, 11.0, 11.5, 12.0], [12.1, 12.6, 13.1, 13.6, 14.1])
     (pair,) = compare(frame(rows), Reading(rule="range")).pairs
     assert "ranges only grow" in pair.could_settle[0]
+    assert pair.more_rounds is None
 
 
 def test_the_sealed_maximum_is_named_where_it_stands_in_the_way() -> None:
     rows = two([10.0, 10.5, 11.0, 11.5, 12.0], [12.1, 12.6, 13.1, 13.6, 14.1])
     (pair,) = compare(frame(rows), Reading(max_rounds=8)).pairs
     assert "the sealed maximum is 8" in pair.could_settle[0]
+    assert pair.more_rounds is None
+    (pair,) = compare(frame(rows), Reading(max_rounds=10)).pairs
+    assert pair.more_rounds == 5 and "5 more whole rounds (to 10)" in pair.could_settle[0]
+    (pair,) = compare(frame([row for row in rows if row["round"] < 4])).pairs
+    assert (pair.more_rounds, pair.could_settle[0][:18]) == (1, "1 more whole round")
 
 
 def told(*groups: Durations) -> str:

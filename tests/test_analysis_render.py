@@ -55,6 +55,14 @@ def test_one_dot_a_pass_within_the_width(a: list[float], b: list[float], width: 
         assert sum(line.count("●") for line in dots) == len(a) + len(b)
 
 
+@pytest.mark.parametrize("value", [0.0004142, 0.00004142, 12.3456, 999.96, 123456.7, 4e8, 1e-12])
+def test_figures_stand_apart(value: float) -> None:
+    found = durations(frame(passes([value] * 3, variant="a")))
+    _, _, *figures = dot_lines(found)[-1].split()
+    assert len(figures) == 3 and len(set(figures)) == 1
+    assert float(figures[0]) == pytest.approx(value, rel=0.05)
+
+
 def test_other_outcomes_and_empty_variants_are_told() -> None:
     rows = [
         *passes([1.0, 2.0], variant="a"),

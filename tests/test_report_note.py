@@ -310,7 +310,7 @@ def test_quality_with_its_interval_and_flips_stand_in_the_note(tmp_path: Path) -
     said = f"{first['variant']} and {second['variant']}, deliverable corpus"
     assert f"{said}" in text and f": {len(flipped)} of {len(one)} entries." in text
     assert f"Their ids: {flipped[0]}" in text
-    assert f"{second['quality']:.4f}" in text and "(95%, wilson)" in text
+    assert f"{second['quality']:.4f}" in text and "(95 %, wilson)" in text
     assert "by the seal, it decides nothing" in text
     write_report([campaign.folder])
     assert verify([campaign.folder]).to_json()["differences"] == []

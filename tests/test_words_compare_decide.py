@@ -79,6 +79,10 @@ def test_an_unsettled_pair_says_what_could_settle_it_and_more_rounds_show_both(
     assert "overlap" in pair["why"]
     assert "more whole rounds (to" in " ".join(pair["could_settle"])
     assert found["before_more_rounds"] is None
+    more = pair["more_rounds"]
+    assert f"{more} more whole rounds (to {5 + more})" in " ".join(pair["could_settle"])
+    text = " ".join(told("compare", campaign.folder).split())
+    assert f"gpucost run {campaign.folder} --more-rounds {more}" in text
     go_on(campaign, monkeypatch, times=near, options=Options(more_rounds=5))
     after = document("compare", campaign.folder)
     assert (after["planned_rounds"], after["rounds"], after["rule"]) == (5, 10, "interval")
@@ -111,7 +115,7 @@ def test_compare_shows_quality_with_its_interval_and_flips_between_variants(
     assert quality["interval"]["low"] < quality["lowest"] < quality["interval"]["high"]
     text = " ".join(told("compare", campaign.folder).split())
     bound = f"{quality['interval']['low']:.4f}"
-    assert f"accuracy {quality['lowest']:.4f}, 95% interval {bound}" in text
+    assert f"accuracy {quality['lowest']:.4f}, 95 % interval {bound}" in text
     assert f"{len(differing)} of {len(one)}: " in text
     assert clean(differing[0]) in text
     path = campaign.folder / parts.rows(campaign)[1]["predictions_path"]

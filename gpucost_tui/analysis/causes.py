@@ -46,6 +46,33 @@ def could_settle(
     return (_rounds_sentence(a, b, verdict, rule, rounds, max_rounds), *causes(a, b))
 
 
+def rounds_to_add(
+    a: Durations,
+    b: Durations,
+    verdict: Settlement,
+    rule: Rule,
+    rounds: int,
+    max_rounds: int | None = None,
+) -> int | None:
+    """Return how many whole rounds could settle an unsettled pair, judging by the spread so far.
+
+    None where no number is expected to, or the sealed maximum leaves no room for it.
+    """
+    fewest = min(len(a.durations_s), len(b.durations_s))
+    least = least_passes(verdict.pairs) if verdict.rule == "range" else 0
+    short = verdict.planned - fewest
+    short = short if short > 0 else least - fewest
+    if short > 0:
+        found: int | None = short
+    elif not verdict.gap_s or rule == "range":
+        found = None
+    else:
+        found = more_rounds(a, b, verdict, rounds)
+    if found is None or (max_rounds is not None and rounds + found > max_rounds):
+        return None
+    return found
+
+
 def causes(*groups: Durations) -> tuple[str, ...]:
     """Return a sentence for every cause of spread that the data of these groups suggest."""
     found: list[str] = []

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from gpucost_tui.analysis.causes import could_settle, one_host
+from gpucost_tui.analysis.causes import could_settle, one_host, rounds_to_add
 from gpucost_tui.analysis.durations import Durations, durations, highest_round, with_variant
 from gpucost_tui.analysis.settled import (
     DEFAULT_FACTOR,
@@ -37,7 +37,9 @@ class Pair:
     """Two groups of durations and what they settle. ``host`` is ``None`` between two hosts.
 
     ``could_settle`` holds sentences: on more rounds, then the causes of spread; empty where the
-    pair is settled (between hosts: what a settled difference does not show).
+    pair is settled (between hosts: what a settled difference does not show). ``more_rounds`` is how
+    many could settle it within the sealed maximum, judging by the spread; ``None``: no number is
+    expected to.
     """
 
     a: Durations
@@ -45,6 +47,7 @@ class Pair:
     between_hosts: bool
     settlement: Settlement
     could_settle: tuple[str, ...] = ()
+    more_rounds: int | None = None
 
     @property
     def names(self) -> tuple[str, str]:
@@ -65,6 +68,7 @@ class Pair:
             **self.settlement.to_json(a, b),
             "hosts": [self.a.host, self.b.host],
             "could_settle": list(self.could_settle),
+            "more_rounds": self.more_rounds,
         }
 
 
@@ -232,12 +236,13 @@ def _judged(
     made = {}
     for (a, b), verdict in settled.items():
         advice: tuple[str, ...] = ()
+        more = None
         if not verdict.settled:
-            limit = how.max_rounds
-            advice = could_settle(members[a], members[b], verdict, how.rule, rounds, limit)
+            known = (members[a], members[b], verdict, how.rule, rounds, how.max_rounds)
+            advice, more = could_settle(*known), rounds_to_add(*known)
         elif between_hosts:
             advice = (_BIAS.strip(),)
-        made[a, b] = Pair(members[a], members[b], between_hosts, verdict, advice)
+        made[a, b] = Pair(members[a], members[b], between_hosts, verdict, advice, more)
     return made
 
 

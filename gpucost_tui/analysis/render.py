@@ -103,11 +103,11 @@ def predicted_lines(
     """Return each variant's lowest quality with its interval, then the flips of each pair."""
     lines = ["", "Quality, the lowest of the passes:"] if quality else []
     for one in quality:
-        place = clean(", ".join(str(part) for part in one.key[1:] if part is not None), limit=120)
+        place = _where(*one.key[1:])
         bounds = ""
         if one.interval is not None:
             low, high, level = (one.interval[name] for name in ("low", "high", "level"))
-            bounds = f", {level:.0%} interval {low:.4f} to {high:.4f}"
+            bounds = f", {100 * level:g} % interval {low:.4f} to {high:.4f}"
         name = f"{clean(one.key[0], limit=60)}{f' ({place})' if place else ''}"
         said = f"{name}: {clean(one.metric or 'quality')} {one.low:.4f}{bounds}"
         lines += _wrapped(said, width, indent="  ")
@@ -209,13 +209,17 @@ def _other_outcomes(group: Durations) -> str:
 
 
 def _place(group: Durations, *, host: bool = True) -> str:
+    return _where(group.deliverable, group.seed, group.host if host else None)
+
+
+def _where(deliverable: str | None, seed: int | None, host: str | None) -> str:
     parts = []
-    if group.deliverable is not None:
-        parts.append(group.deliverable)
-    if group.seed is not None:
-        parts.append(f"seed {group.seed}")
-    if host and group.host is not None:
-        parts.append(f"on {group.host}")
+    if deliverable is not None:
+        parts.append(deliverable)
+    if seed is not None:
+        parts.append(f"seed {seed}")
+    if host is not None:
+        parts.append(f"on {host}")
     return clean(", ".join(parts), limit=120)
 
 
@@ -225,7 +229,10 @@ def _figure(value: float | None) -> str:
         return "-"
     if 1000 <= value < 10_000_000:
         return f"{value:.0f}"
-    return f"{value:.4g}" if value < 1000 else f"{value:.1e}"
+    if value >= 1000:
+        return f"{value:.1e}"
+    whole = f"{value:.4g}"
+    return whole if len(whole) <= _FIGURE - 1 else f"{value:.3g}"
 
 
 def _cut(text: str, cells: int) -> str:

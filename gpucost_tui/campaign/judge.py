@@ -274,7 +274,7 @@ class Judge:
             return True
         if found is not None:
             verdict.notes.append(
-                f"quality: the {found.level:.0%} interval of {quality.metric} begins at "
+                f"quality: the {100 * found.level:g} % interval of {quality.metric} begins at "
                 f"{found.low:.6g}, below {quality.threshold:g}"
             )
         return False

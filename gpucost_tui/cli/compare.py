@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost_tui.cli.common import json_option, print_json, say
+from gpucost_tui.cli.common import json_option, print_json, say, typed
+
+if TYPE_CHECKING:
+    from gpucost_tui.analysis.compare import Comparison
 
 
 @click.command()
@@ -47,7 +50,17 @@ def _campaigns(
     document["qualities"] = [one.to_json() for one in quality]
     document["flips"] = [one.to_json() for one in flips]
     lines = compare_lines(found, width=width, unicode=unicode)
-    return lines + predicted_lines(quality, flips, width=width), document
+    lines += predicted_lines(quality, flips, width=width)
+    return lines + _more_rounds(places, found), document
+
+
+def _more_rounds(places: tuple[str, ...], found: Comparison) -> list[str]:
+    """Name the command that adds the rounds which could settle what is not settled (R26)."""
+    more = max((pair.more_rounds or 0 for pair in found.pairs), default=0)
+    commands = [f"  gpucost run {typed(place)} --more-rounds {more}" for place in places]
+    if not more:
+        return []
+    return ["", "More rounds for every variant; the result before stays shown:", *commands]
 
 
 def _table(place: str, width: int, unicode: bool) -> tuple[list[str], dict[str, Any]]:

@@ -40,7 +40,7 @@ def interval_words(interval: Mapping[str, Any] | None) -> str:
     if interval is None:
         return _NONE
     low, high, level = interval["low"], interval["high"], interval["level"]
-    return f"{low:.4f} to {high:.4f} ({level:.0%}, {interval['method']})"
+    return f"{low:.4f} to {high:.4f} ({100 * level:g} %, {interval['method']})"
 
 
 def _quality(one: Quality) -> list[Text]:

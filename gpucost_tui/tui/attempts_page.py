@@ -117,7 +117,7 @@ def _quality(found: Any, interval: Any) -> Iterator[Content]:
     parts = [f"{found.get('metric')} {_figure(found.get('value'))}"]
     if isinstance(interval, dict):
         level, bounds = interval.get("level"), (interval.get("low"), interval.get("high"))
-        said = f"{level:.0%} " if isinstance(level, float) else ""
+        said = f"{100 * level:g} % " if isinstance(level, float) else ""
         parts.append(f"{said}interval {' to '.join(_figure(bound) for bound in bounds)}")
     parts.append(f"threshold {_figure(found.get('threshold'))}")
     if "reference_value" in found:
