@@ -167,7 +167,12 @@ def test_three_deaths_in_a_row_end_the_run_and_the_next_goes_on(tmp_path: Path) 
     assert done.returncode == 3
     assert "lost 3 times in a row" in done.stderr
     assert "ended by itself with status 7" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 4
+    assert [line[:2] for line in done.stderr.strip().splitlines()] == [
+        *["#1", "  "],
+        *["#2", "  "],
+        *["#3", "  "],
+        "gp",
+    ]
     assert [row["failure"] for row in parts.rows(made)] == ["killed"] * 3
     assert "lost 3 times" in parts.gpucost("status", made.folder).stdout
     assert parts.run_here(made).open_slots == 0

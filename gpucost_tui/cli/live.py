@@ -101,9 +101,8 @@ def attempt_line(attempt: Attempt, *, synthetic: bool = False) -> str:
     if attempt.reasons and row["status"] == "completed":
         parts.append(f"({', '.join(attempt.reasons)})")
     why = attempt.error or next(filter(_is_verdict, attempt.notes), None)
-    if why:
-        parts.append(f"\n      {clean(why, limit=74)}")
-    return "  ".join(parts)
+    line = "  ".join(parts)
+    return f"{line}\n      {clean(why, limit=74)}" if why else line
 
 
 def _is_verdict(note: str) -> bool:
