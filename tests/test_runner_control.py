@@ -295,7 +295,7 @@ def test_the_views_of_the_raw_table(tmp_path: Path) -> None:
     shown = parts.gpucost("attempts", made.folder, "--notes").stdout
     assert "\x1b" not in shown
     assert "accepted" in shown
-    assert "missing: gpu: no GPU was used" in shown
+    assert "empty, no GPU was used: gpu\n" in shown
     listed = json.loads(parts.gpucost("attempts", made.folder, "--json").stdout)
     assert [row["status"] for row in listed] == ["completed", "failed", "completed"]
     assert listed[0]["started_at"].endswith("Z")

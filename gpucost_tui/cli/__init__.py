@@ -7,6 +7,7 @@ that ``gpucost --help`` needs. Errors of the program end in one sentence and the
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -130,6 +131,13 @@ def group(ctx: click.Context, debug: bool) -> int | None:
 
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the command and leave with its exit status."""
+    try:
+        _run(args)
+    finally:
+        _settle()
+
+
+def _run(args: list[str] | None) -> NoReturn:
     debug = "--debug" in (sys.argv if args is None else args) or bool(
         os.environ.get("GPUCOST_DEBUG")
     )
@@ -162,6 +170,19 @@ def main(args: list[str] | None = None) -> NoReturn:
             "'gpucost --debug …' shows where.",
             1,
         )
+
+
+def _settle() -> None:
+    """Flush what was said; where nobody takes it (a terminal that hung up), leave nothing behind.
+
+    The interpreter would flush once more at its end and turn the exit status into 120.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(ValueError, AttributeError):
+            try:
+                stream.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _silence() -> None:
