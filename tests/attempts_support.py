@@ -10,10 +10,9 @@ import sys
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
-from tui_support import HOSTILE, WIDE, draft_campaign
+from tui_support import HOSTILE, WIDE, draft_campaign, scratch
 
 from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.folder import Campaign
@@ -62,7 +61,7 @@ def finished(folder: Path, script: dict[str, Any] | None = None) -> Campaign:
 
 @cache
 def _finished_once(script: str) -> Path:
-    campaign = draft_campaign(Path(mkdtemp(prefix="gpucost-attempts-")) / "ran")
+    campaign = draft_campaign(scratch("attempts") / "ran")
     seal(campaign)
     run(campaign.folder, json.loads(script))
     return campaign.folder
@@ -76,7 +75,7 @@ def hostile(folder: Path) -> Campaign:
 
 @cache
 def _hostile_once() -> Path:
-    base = Path(mkdtemp(prefix="gpucost-hostile-"))
+    base = scratch("hostile")
     ids = [TEXT, WIDE, "x" * 1_000_000, *(f"t{n}" for n in range(9))]
     rows = [
         {"id": one, "text": f"{TEXT} {WIDE} {n}", "label": CATEGORIES[n % len(CATEGORIES)]}

@@ -493,10 +493,9 @@ async def test_opening_a_campaign_leaves_a_table_file(tmp_path: Path) -> None:
 # Hostile text, wide text, many rows
 
 
-@pytest.mark.parametrize("size", [SIZES[0], SIZES[2]])
-async def test_hostile_text_steers_nothing(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_hostile_text_steers_nothing(tmp_path: Path) -> None:
     app = app_on(hostile(tmp_path / "hostile").folder, here=tmp_path)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=SIZES[2]) as pilot:  # test_tui_hostile.py has the others
         await opened(pilot, 3)
         for keys in (["down"], ["enter"], ["end"], ["escape", "home", "p"], ["down"], ["down"]):
             await pressed(pilot, *keys)

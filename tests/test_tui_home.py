@@ -90,6 +90,20 @@ async def test_enter_opens_where_the_next_step_is(tmp_path: Path) -> None:
         assert app.remembered.recent[0] == (str(campaign.folder.resolve()), "run")
 
 
+async def test_the_open_campaign_is_told_by_whatever_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = sealed_campaign(tmp_path / "one")
+    monkeypatch.chdir(tmp_path)
+    app = app_on(campaign.folder, here=Path())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.snapshot.status is not None)
+        await pressed(pilot, "1")
+        await until(pilot, lambda: "open now" in screen_text(app))
+        await pressed(pilot, "enter")
+        assert app.snapshot.folder == campaign.folder and app.snapshot.status is not None
+
+
 async def test_recent_campaigns_elsewhere_are_listed_and_forgotten(tmp_path: Path) -> None:
     other = draft_campaign(tmp_path / "far")
     here = tmp_path / "here"

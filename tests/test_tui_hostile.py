@@ -112,7 +112,7 @@ def _tell(campaign: Campaign) -> None:
     (campaign.folder / "progress.json").write_text(json.dumps(told), "utf-8")
 
 
-@pytest.mark.parametrize("text", [TEXT, WIDE, LONG], ids=["steering", "wide", "long"])
+@pytest.mark.parametrize("text", [f"{TEXT} {WIDE}", LONG], ids=["steering and wide", "long"])
 async def test_a_hostile_draft(tmp_path: Path, text: str) -> None:
     campaign = draft_campaign(tmp_path / "draft")
     document: Any = tomlkit.parse(campaign.protocol_file.read_text("utf-8"))

@@ -339,7 +339,9 @@ async def test_without_a_campaign_and_before_the_seal(tmp_path: Path) -> None:
         assert not app.screen.check_action("start", ())
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size", [SIZES[0], *(pytest.param(s, marks=pytest.mark.slow) for s in SIZES[1:])]
+)
 async def test_start_pause_resume_stop_and_to_the_end(
     tmp_path: Path,
     fake_engine: Callable[..., None],

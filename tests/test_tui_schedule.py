@@ -233,7 +233,9 @@ async def test_hostile_and_wide_text_is_shown_and_not_obeyed(tmp_path: Path, nam
 # -- changing ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size", [SIZES[0], pytest.param(SIZES[1], marks=pytest.mark.slow), SIZES[2]]
+)
 async def test_a_variant_is_added_by_keys(tmp_path: Path, size: tuple[int, int]) -> None:
     campaign = draft_campaign(tmp_path / "c")
     before = campaign.protocol_file.read_text()

@@ -16,6 +16,8 @@ import tui_scenes
 from make_pictures import PICTURES, SHOWN, SNAPSHOTS, as_stored, slim, stored
 from tui_support import assert_harmless, screen_text
 
+from gpucost_tui.tui.app import GpucostApp
+
 
 @pytest.mark.parametrize("size", tui_scenes.WINDOWS, ids="{0[0]}x{0[1]}".format)
 async def test_screens_are_as_stored(
@@ -38,19 +40,13 @@ async def test_screens_are_as_stored(
     assert kept == seen, "a stored screen that no scene shows"
 
 
-@pytest.mark.parametrize("how", ["light", "no colours"])
-async def test_no_word_depends_on_the_theme(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    """State is told by glyph and word: every screen says the same in light and without colours."""
-    app = tui_scenes.prepared(monkeypatch, tmp_path)
-    if how == "no colours":
-        monkeypatch.setenv("NO_COLOR", "1")
-        app = type(app)(here=Path())
-        assert app.no_color
-    else:
-        app.theme = "textual-light"
-        assert not app.current_theme.dark
+async def test_no_word_depends_on_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State is told by glyph and word: in light and without colours every screen says the same."""
+    tui_scenes.prepared(monkeypatch, tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = GpucostApp(here=Path())
+    app.theme = "textual-light"
+    assert app.no_color and not app.current_theme.dark
     size = tui_scenes.WINDOWS[0]
     async for name in tui_scenes.walk(app, size):
         assert as_stored(screen_text(app)) == stored(name, size).read_text("utf-8"), name

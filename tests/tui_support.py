@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 import time
@@ -12,6 +13,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
+from textual import _wait
 from textual.pilot import Pilot
 
 from gpucost_tui.campaign.create import Inputs, create
@@ -19,6 +21,10 @@ from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.seal import seal
 from gpucost_tui.demo import CATEGORIES
 from gpucost_tui.tui.app import GpucostApp
+
+# A pilot looks 50 times a second whether an app has come to rest, three times a key; most of the
+# tests' time went there.
+_wait.SLEEP_GRANULARITY, _wait.SLEEP_IDLE = 1 / 250, 1 / 1000
 
 #: Windows: tmux as it opens, a large one, and one that was shrunk.
 SIZES = [(80, 24), (120, 40), (40, 12)]
@@ -76,9 +82,16 @@ def draft_campaign(folder: Path, entries: int = 30, **settings: Any) -> Campaign
     )
 
 
+def scratch(name: str) -> Path:
+    """Return an empty folder that lasts as long as this process, for what its tests share."""
+    folder = Path(mkdtemp(prefix=f"gpucost-{name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 @cache
 def _sealed_once() -> Path:
-    campaign = draft_campaign(Path(mkdtemp(prefix="gpucost-tui-")) / "sealed")
+    campaign = draft_campaign(scratch("tui") / "sealed")
     seal(campaign)
     return campaign.folder
 

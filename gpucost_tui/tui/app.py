@@ -110,7 +110,10 @@ class GpucostApp(App[int]):
 
     def open_campaign(self, folder: Path, *, place: str | None = None) -> None:
         """Put a campaign in front; what runs in another goes on."""
-        if self.snapshot.folder != folder:
+        front = self.snapshot.folder
+        if front is not None and front.resolve() == folder.resolve():
+            folder = front  # the same by another path
+        if front != folder:
             if self.snapshot.word in ("running", "paused"):
                 self.say(filled("The run of $x goes on.", x=self.snapshot.name))
             self.snapshot = Snapshot(folder)

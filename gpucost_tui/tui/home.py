@@ -137,15 +137,15 @@ class HomeScreen(PlaceScreen):
         table.clear(columns=True)
         for name, width in columns.items():
             table.add_column(name, width=width)
+        folders = [row.folder.resolve() for row in listing.rows]
         front = self.gpucost.snapshot.folder
         for number, row in enumerate(listing.rows):
-            cells = _cells(row, front)
+            cells = _cells(row, front is not None and folders[number] == front.resolve())
             table.add_row(*(cell(cells[n], w) for n, w in columns.items()), key=str(number))
         table.border_subtitle = f"{listing.more:,} more are not shown" if listing.more else ""
-        folders = [row.folder for row in listing.rows]
         wanted = kept.folder if kept else front
-        if wanted in folders:
-            table.move_cursor(row=folders.index(wanted))
+        if wanted is not None and wanted.resolve() in folders:
+            table.move_cursor(row=folders.index(wanted.resolve()))
         if self.focused is None:
             table.focus()
 
@@ -229,8 +229,8 @@ def _columns(width: int) -> dict[str, int]:
     return columns
 
 
-def _cells(row: Listed, front: Path | None) -> dict[str, object]:
-    where = "open now" if row.folder == front else "here" if row.here else "recent"
+def _cells(row: Listed, front: bool) -> dict[str, object]:
+    where = "open now" if front else "here" if row.here else "recent"
     return {
         "campaign": row.name,
         "state": state_word(row.state),

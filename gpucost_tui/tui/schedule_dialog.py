@@ -114,6 +114,9 @@ class VariantDialog(Worker, ModalScreen[str | None]):
         def save(work: Work) -> None:
             self._draft.write(edit())
 
+        # What the rules say would take the place of a refusal.
+        if self._quiet is not None:
+            self._quiet.stop()
         self.cancel("rules")
         self.work("saving the variant", save, done=self._saved, failed=self._failed, writes=True)
 
@@ -131,7 +134,8 @@ class VariantDialog(Worker, ModalScreen[str | None]):
 
     def _look(self) -> None:
         edit = self._edit()
-        self.work("rules", lambda work: edit(), done=self._judged, failed=self._failed)
+        work = self.work("rules", lambda work: edit(), done=self._judged)
+        work.failed = lambda why: None if work.cancelled else self._failed(why)
 
     def _edit(self) -> Callable[[], Edit]:
         """Return a function that makes the edit of what the fields say now."""
