@@ -18,8 +18,6 @@ from gpucost_tui import resources
 from gpucost_tui.analysis.balance import Decision, decide_table
 from gpucost_tui.analysis.plan_file import parse_plan, plan_from, read_plan
 from gpucost_tui.analysis.table import FOR_DECIDE, read_table
-from gpucost_tui.analysis.verdicts import REASONS
-from gpucost_tui.campaign import judge
 from gpucost_tui.errors import InputError, Refused
 from gpucost_tui.pricing import catalogue
 
@@ -88,10 +86,6 @@ def attempts(name: str, values: list[float], **more: Any) -> list[dict[str, Any]
 
 def decide(rows: list[dict[str, Any]], by: Any) -> Decision:
     return decide_table(frame(rows), by, PRICES)
-
-
-def test_reasons_are_those_of_the_campaign_in_its_order() -> None:
-    assert REASONS == judge.REASONS
 
 
 def test_no_attempts_at_all() -> None:

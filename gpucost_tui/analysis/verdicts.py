@@ -9,24 +9,12 @@ from typing import Any
 import polars as pl
 
 from gpucost_tui.analysis.durations import timed_rows
+from gpucost_tui.campaign.judge import REASONS
 from gpucost_tui.text import clean, count
-
-#: Every reason there is, in the order in which they are named (that of the attempts' verdicts).
-REASONS = (
-    "failed",
-    "identifiers",
-    "format",
-    "missing",
-    "quality",
-    "deadline",
-    "budget",
-    "price",
-    "window",
-)
 
 
 def ordered(reasons: set[str]) -> tuple[str, ...]:
-    """Return reasons in the documented order of :data:`REASONS`."""
+    """Return reasons in the documented order of :data:`~gpucost_tui.campaign.judge.REASONS`."""
     return tuple(reason for reason in REASONS if reason in reasons)
 
 
