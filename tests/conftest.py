@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+# The hub's client reads this once, at its import, which a fixture of a whole module may cause
+# before any test begins.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 _UNSET = (
     "GPUCOST_DEBUG",
