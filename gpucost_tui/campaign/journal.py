@@ -223,6 +223,8 @@ def _read_on(folder: Path, offset: int, last: Event | None) -> Reading:
         ) from None
     if shorter:
         return Reading(damage="it is shorter than it was a moment ago")
+    if head is None and (folder / "journal.head").exists():
+        return _read_on(folder, offset, last)  # the first head was written between the two looks
     return _reading(data, head, last)
 
 
