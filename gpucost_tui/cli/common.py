@@ -10,6 +10,14 @@ import click
 
 campaign_argument = click.argument("folder", metavar="DIR", type=click.Path())
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+parents_option = click.option(
+    "--parent",
+    "parents",
+    multiple=True,
+    type=click.Path(),
+    metavar="DIR",
+    help="Where a parent campaign lies, if not where it was.",
+)
 
 
 def print_json(value: Any) -> None:

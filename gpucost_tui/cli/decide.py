@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost_tui.cli.common import json_option, print_json, say
+from gpucost_tui.cli.common import json_option, parents_option, print_json, say
 
 if TYPE_CHECKING:
     from gpucost_tui.analysis.balance import Decision
@@ -23,14 +23,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Price list for a TABLE; a campaign has its prices frozen.",
 )
-@click.option(
-    "--parent",
-    "parents",
-    multiple=True,
-    type=click.Path(),
-    metavar="DIR",
-    help="Where a parent campaign lies, if not where it was.",
-)
+@parents_option
 @json_option
 @click.pass_context
 def decide(

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import click
 
-from gpucost_tui.cli.common import json_option, print_json, say
+from gpucost_tui.cli.common import json_option, parents_option, print_json, say
 
 
 @click.command()
 @click.argument("places", metavar="DIR… OUT.zip", nargs=-1, required=True, type=click.Path())
 @click.option("--anyway", is_flag=True, help="Pack a campaign that differs from its record too.")
-@click.option(
-    "--parent",
-    "parents",
-    multiple=True,
-    type=click.Path(),
-    metavar="DIR",
-    help="Where a parent campaign lies, if not where it was.",
-)
+@parents_option
 @json_option
 def export(places: tuple[str, ...], anyway: bool, parents: tuple[str, ...], as_json: bool) -> None:
     """Pack one campaign, or several with one manifest, into a dossier that anybody can verify.

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import click
 
-from gpucost_tui.cli.common import json_option, print_json
+from gpucost_tui.cli.common import json_option, parents_option, print_json
 
 
 @click.command()
 @click.argument("folders", metavar="DIR…", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--parent",
-    "parents",
-    multiple=True,
-    type=click.Path(),
-    metavar="DIR",
-    help="Where a parent campaign lies, if not where it was.",
-)
+@parents_option
 @json_option
 def report(folders: tuple[str, ...], parents: tuple[str, ...], as_json: bool) -> None:
     """Write the decision note (report/decision.md) and its page (report.html) into the first DIR.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost_tui.cli.common import json_option, print_json
+from gpucost_tui.cli.common import json_option, parents_option, print_json
 
 if TYPE_CHECKING:
     from gpucost_tui.dossier.verify import Verification
@@ -17,14 +17,7 @@ _HASH = 64
 @click.command()
 @click.argument("places", metavar="DIR…|ZIP", nargs=-1, required=True, type=click.Path())
 @click.option("--head", "heads", multiple=True, metavar="HASH", help="A head kept elsewhere.")
-@click.option(
-    "--parent",
-    "parents",
-    multiple=True,
-    type=click.Path(),
-    metavar="DIR",
-    help="Where a parent campaign lies, if not where it was.",
-)
+@parents_option
 @json_option
 @click.pass_context
 def verify(
