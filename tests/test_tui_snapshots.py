@@ -6,8 +6,10 @@ belongs into the same commit, read line by line.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import re
+import time
 from pathlib import Path
 
 import make_pictures
@@ -17,6 +19,17 @@ from make_pictures import PICTURES, SHOWN, SNAPSHOTS, as_stored, slim, stored
 from tui_support import assert_harmless, screen_text
 
 from gpucost_tui.tui.app import GpucostApp
+
+
+async def at_rest(app: GpucostApp, wanted: str, *, seconds: float = 5.0) -> str:
+    """Return the screen as soon as it is as stored, or what it is after a while.
+
+    Sizes and scrollbars follow a change some refreshes later; how many depends on the machine.
+    """
+    end = time.monotonic() + seconds
+    while (now := as_stored(screen_text(app))) != wanted and time.monotonic() < end:
+        await asyncio.sleep(0.05)
+    return now
 
 
 @pytest.mark.parametrize("size", tui_scenes.WINDOWS, ids="{0[0]}x{0[1]}".format)
@@ -30,7 +43,7 @@ async def test_screens_are_as_stored(
         file = stored(name, size)
         seen.add(file.name)
         was = file.read_text("utf-8") if file.exists() else ""
-        now = as_stored(screen_text(app))
+        now = await at_rest(app, was)
         assert str(tmp_path) not in now
         differences += difflib.unified_diff(
             was.splitlines(), now.splitlines(), file.name, "now", n=1, lineterm=""
@@ -49,7 +62,8 @@ async def test_no_word_depends_on_colours(tmp_path: Path, monkeypatch: pytest.Mo
     assert app.no_color and not app.current_theme.dark
     size = tui_scenes.WINDOWS[0]
     async for name in tui_scenes.walk(app, size):
-        assert as_stored(screen_text(app)) == stored(name, size).read_text("utf-8"), name
+        was = stored(name, size).read_text("utf-8")
+        assert await at_rest(app, was) == was, name
 
 
 def test_pictures_are_there_and_small() -> None:
