@@ -113,6 +113,7 @@ class FakeEngine:
         failure: PassFailed | None = None
         while done < len(entries) and not stop.is_set():
             end = min(done + settings.batch_size, len(entries))
+            report.batch(end - done, 16)
             try:
                 _maybe_fail(plan, "pass", end)
             except PassFailed as failed:

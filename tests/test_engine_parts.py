@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from gpucost_tui.engine.rows import memory_columns
 from gpucost_tui.engine.settings import thread_count, usable_cores
 from gpucost_tui.engine.warmup import SPREAD_SHAPES, plan, traversal
 from gpucost_tui.environment.devices import DeviceInfo, DeviceSample, NoDriver
+from gpucost_tui.environment.recorded import RecordedDriver
 from gpucost_tui.errors import EnvironmentLacks, InputError, WrongUse
 from gpucost_tui.tasks.encoding import Encoder, Tokens
 
@@ -121,10 +123,12 @@ def fake_torch(count: int = 2, *, hip: str | None = None, cuda: str | None = "12
         synchronize=lambda index: calls.append(("synchronize", index)),
         Event=FakeEvent,
         reset_peak_memory_stats=lambda index: calls.append(("reset", index)),
-        max_memory_allocated=lambda index: 10 + index,
-        max_memory_reserved=lambda index: 20 + index,
-        memory_allocated=lambda index: 1 + index,
-        memory_reserved=lambda index: 2 + index,
+        memory_stats=lambda index: {
+            "allocated_bytes.all.peak": 10 + index,
+            "reserved_bytes.all.peak": 20 + index,
+            "allocated_bytes.all.current": 1 + index,
+            "reserved_bytes.all.current": 2 + index,
+        },
         empty_cache=lambda: calls.append("empty"),
     )
     return SimpleNamespace(
@@ -176,10 +180,10 @@ def test_events_measure_a_range_and_memory_is_of_the_device() -> None:
     device.reset_peaks()
     device.empty_cache()
     assert torch.calls == [("set", 1), ("synchronize", 1), ("reset", 1), "empty"]
-    (peak,) = device.peaks()
+    ((now, peak),) = device.memory()
     assert (peak.allocated_bytes, peak.reserved_bytes) == (11, 21)
     assert (peak.name, peak.uuid, peak.capacity_bytes) == ("Card 1", "aaaa-1", 80 << 30)
-    assert device.memory()[0].allocated_bytes == 2
+    assert (now.allocated_bytes, now.reserved_bytes) == (2, 3)
 
 
 class ScriptedDriver(NoDriver):
@@ -201,18 +205,57 @@ class ScriptedDriver(NoDriver):
 
 
 def test_sampled_peaks_are_matched_by_uuid_and_reset() -> None:
-    driver = ScriptedDriver([5, 9, 7, None, None])
+    driver = ScriptedDriver([5, 9, 7, 7, 7, None, None, None])
     meter = DeviceMeter(lambda: driver)
     device = Cuda(fake_torch(2), 1)
     for _ in range(3):
         meter.sample(device)
     assert driver.asked == [0, 0, 0]
-    assert meter.peaks(device)[0].used_bytes == 9
-    meter.reset()
+    peak = meter.peaks(device)[0]
+    assert peak.used_bytes == 9
+    assert peak.own_bytes is None
+    assert peak.missing["own_bytes"] == "the driver lists no processes"
+    meter.reset("load")
     meter.sample(device)
     peak = meter.peaks(device)[0]
     assert peak.used_bytes is None
     assert peak.missing["used_bytes"] == "not permitted"
+
+
+def test_each_peak_has_its_phase_and_second() -> None:
+    """Counters of torch rise and fall by script; the driver's are those of the samples."""
+    now = 100.0
+    counters = {"allocated_bytes.all.peak": 0, "reserved_bytes.all.peak": 0}
+    torch = fake_torch(1)
+    torch.cuda.memory_stats = lambda index: dict(counters)
+    driver = RecordedDriver(
+        {
+            "devices": [{"index": 0, "vendor": "nvidia", "name": "A", "uuid": "GPU-aaaa-0"}],
+            "samples": {"0": [{"used_bytes": used, "processes": [[os.getpid(), own]]}
+                              for used, own in ((10, 4), (30, 6), (20, 9), (25, 8))]},
+        }
+    )  # fmt: skip
+    meter = DeviceMeter(lambda: driver, clock=lambda: now)
+    device = Cuda(torch, 0)
+    meter.reset("load")
+    now, counters["allocated_bytes.all.peak"] = 102.0, 5
+    meter.enter(device, "warm-up")  # what rose until here belongs to the load
+    now, counters["reserved_bytes.all.peak"] = 103.5, 8
+    meter.sample(device)
+    now = 104.0
+    meter.enter(device, "pass")
+    now, counters["allocated_bytes.all.peak"] = 110.25, 7
+    (peak,) = meter.peaks(device)
+    assert (peak.allocated_bytes, peak.reserved_bytes) == (7, 8)
+    assert (peak.used_bytes, peak.own_bytes) == (30, 9)
+    assert peak.fell == {
+        "allocated_bytes": ("pass", 10.25),
+        "reserved_bytes": ("warm-up", 3.5),
+        "used_bytes": ("warm-up", 3.5),
+        "own_bytes": ("warm-up", 4.0),
+    }
+    meter.reset("load")
+    assert meter.peaks(device)[0].fell["used_bytes"] == ("load", 0.0)
 
 
 def test_without_a_driver_the_reason_is_kept() -> None:

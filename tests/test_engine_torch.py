@@ -145,6 +145,8 @@ def test_a_grouped_pass_that_stops_keeps_ids_and_predictions_together(
     class StopsAfter:
         def phase(self, name: str) -> None: ...
 
+        def batch(self, entries: int, width: int) -> None: ...
+
         def progress(self, finished: int) -> None:
             if finished == 12:
                 stop.set()
@@ -318,6 +320,8 @@ def test_a_failed_pass_keeps_no_tensor_alive(
 
     class Quiet:
         def phase(self, name: str) -> None: ...
+
+        def batch(self, entries: int, width: int) -> None: ...
 
         def progress(self, finished: int) -> None: ...
 

@@ -117,6 +117,7 @@ def test_impossible_values_are_refused(name: str, value: Any) -> None:
         ({"tf32": True, "dtype": "bfloat16"}, "tf32"),
         ({"pad_multiple": 8, "padding": "max_length"}, "pad_multiple"),
         ({"quantization": "int8-dynamic", "dtype": "float16", "device": "cpu"}, "quantization"),
+        ({"quantization": "int4", "dtype": "float16"}, "quantization"),
         ({"quantization": "int8-dynamic", "compile": "default", "device": "cpu"}, "compile"),
     ],
 )
@@ -239,6 +240,8 @@ def test_a_stop_ends_a_prefetched_pass_and_its_thread(
 
     class StopsAfter:
         def phase(self, name: str) -> None: ...
+
+        def batch(self, entries: int, width: int) -> None: ...
 
         def progress(self, finished: int) -> None:
             if finished >= 8:
@@ -389,7 +392,9 @@ def test_dynamic_int8_changes_layers_and_scores(
 def test_schemes_of_a_gpu_are_refused_on_a_cpu(
     host: Any, corpus: Path, model: Path, tmp_path: Path, scheme: str
 ) -> None:
-    outcome = host.run(parts.job(corpus, model, tmp_path / "p", quantization=scheme))
+    dtype = "bfloat16" if scheme == "int4" else "float32"
+    job = parts.job(corpus, model, tmp_path / "p", quantization=scheme, dtype=dtype)
+    outcome = host.run(job)
     assert outcome.failure == "error"
     assert f"'{scheme}' needs a GPU" in str(outcome.error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +21,9 @@ ME = os.getpid()
 class Card:
     """An accelerator with one device, as far as a meter needs it."""
 
-    def memory(self) -> list[DeviceMemory]:
-        return [DeviceMemory(index=0, name="H200", uuid=UUID.removeprefix("GPU-"))]
-
-    peaks = memory
+    def memory(self) -> list[tuple[DeviceMemory, DeviceMemory]]:
+        one = DeviceMemory(index=0, name="H200", uuid=UUID.removeprefix("GPU-"))
+        return [(one, dataclasses.replace(one))]
 
 
 def meter(*samples: dict[str, Any]) -> DeviceMeter:
@@ -88,7 +88,7 @@ def test_without_a_driver_or_a_device_the_reason_stays() -> None:
     none = DeviceMeter(lambda: NoDriver("libnvidia-ml.so.1 is not on this machine"))
     none.begin_pass(card, {ME})
     assert none.end_pass(card).reason == "libnvidia-ml.so.1 is not on this machine"
-    cpu: Any = SimpleNamespace(memory=list, peaks=list)
+    cpu: Any = SimpleNamespace(memory=list)
     none.begin_pass(cpu, {ME})
     assert none.end_pass(cpu).reason == "no GPU"
 
@@ -98,5 +98,5 @@ def test_a_pass_that_never_began_has_no_energy() -> None:
     one = meter({"energy_mj": 5.0})
     assert one.end_pass(card).energy_j is None
     one.begin_pass(card, {ME})
-    one.reset()
+    one.reset("load")
     assert one.end_pass(card).energy_j is None

@@ -7,6 +7,9 @@ said here, in :data:`MEANING`.
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
+
 import polars as pl
 
 _TEXT = pl.String
@@ -93,17 +96,39 @@ _COLUMNS: dict[str, tuple[pl.DataType | type[pl.DataType], str]] = {
 SCHEMA: pl.Schema = pl.Schema({name: kind for name, (kind, _) in _COLUMNS.items()})
 MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _COLUMNS.items()}
 
-#: One row per attempt and device (device_memory.csv).
-DEVICE_SCHEMA: pl.Schema = pl.Schema(
-    {
-        "attempt": _COUNT,
-        "device": _COUNT,
-        "name": _TEXT,
-        "uuid": _TEXT,
-        "capacity_bytes": _COUNT,
-        "peak_allocated_bytes": _COUNT,
-        "peak_reserved_bytes": _COUNT,
-        "peak_device_used_bytes": _COUNT,
-        "missing": _TEXT,
-    }
-)
+_REACHED = "phase in which it was reached (load, compile, warm-up, pass)"
+_AT = "seconds from the attempt's load to the sample that saw it; 10 Hz and the ends of phases"
+
+#: One row per attempt and device (device_memory.csv): name -> (type, meaning)
+_DEVICE_COLUMNS: dict[str, tuple[pl.DataType | type[pl.DataType], str]] = {
+    "attempt": (_COUNT, "number of the attempt"),
+    "device": (_COUNT, "index as torch counts the devices that it may see"),
+    "name": (_TEXT, "model of the device"),
+    "uuid": (_TEXT, "UUID by torch; the driver's figures are matched by it"),
+    "capacity_bytes": (_COUNT, "memory of the device by torch"),
+    "peak_allocated_bytes": (_COUNT, "tensors of this process on this device, counted by torch"),
+    "peak_allocated_phase": (_TEXT, _REACHED),
+    "peak_allocated_at_s": (_SECONDS, _AT),
+    "peak_reserved_bytes": (_COUNT, "allocator of this process on this device, by torch"),
+    "peak_reserved_phase": (_TEXT, _REACHED),
+    "peak_reserved_at_s": (_SECONDS, _AT),
+    "peak_device_used_bytes": (_COUNT, "every process on this device, by the driver, sampled"),
+    "peak_device_used_phase": (_TEXT, _REACHED),
+    "peak_device_used_at_s": (_SECONDS, _AT),
+    "peak_process_used_bytes": (_COUNT, "this process on this device, by the driver, sampled"),
+    "peak_process_used_phase": (_TEXT, _REACHED),
+    "peak_process_used_at_s": (_SECONDS, _AT),
+    "missing": (_TEXT, "why cells of this row are empty: 'column: reason; …'"),
+}
+DEVICE_SCHEMA: pl.Schema = pl.Schema({name: kind for name, (kind, _) in _DEVICE_COLUMNS.items()})
+DEVICE_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _DEVICE_COLUMNS.items()}
+
+
+def described(width: int) -> Iterator[str]:
+    """Say line by line what every column of the two tables means, in ``width`` characters."""
+    for file, meanings in (("raw_results.csv", MEANING), ("device_memory.csv", DEVICE_MEANING)):
+        title = f"Columns of {file}"
+        yield from ("", title, "-" * len(title))
+        for name, meaning in meanings.items():
+            line = f"{name:<24} {meaning}"
+            yield from textwrap.wrap(line, width, subsequent_indent=" " * 25)

@@ -22,6 +22,8 @@ from gpucost_tui.campaign.logs import BoundedLog
 from gpucost_tui.campaign.oom import oom_kills
 from gpucost_tui.engine.child import DEFAULT_ENGINE, builder
 from gpucost_tui.engine.contract import FailureKind, Job, Outcome
+from gpucost_tui.engine.failures import failed_batch
+from gpucost_tui.engine.mark import Left, Mark, page
 from gpucost_tui.engine.worker import Worker
 from gpucost_tui.errors import EnvironmentLacks
 
@@ -77,7 +79,7 @@ class ChildMeasurer:
         self._inbox: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._drain: threading.Thread | None = None
         self._framework: dict[str, Any] = {}
-        self._finished = 0
+        self._mark: Mark | None = None
         self._oom_kills: int | None = None
         self.lost_in_a_row = 0
 
@@ -101,15 +103,22 @@ class ChildMeasurer:
 
     def _open(self) -> None:
         self._inbox = queue.Queue()
+        command = [sys.executable, "-m", "gpucost_tui.engine.child", "--engine", engine_name()]
         try:
-            process = self._process = subprocess.Popen(
-                [sys.executable, "-m", "gpucost_tui.engine.child", "--engine", engine_name()],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                # Its own session: a terminal's ctrl+c and hang-up reach the runner, which decides.
-                start_new_session=True,
-            )
+            handle = page()
+            try:
+                self._mark = Mark(handle)
+                process = self._process = subprocess.Popen(
+                    [*command, "--mark", str(handle)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    # A terminal's ctrl+c and hang-up reach the runner alone, which decides.
+                    start_new_session=True,
+                    pass_fds=(handle,),
+                )
+            finally:
+                os.close(handle)
         except OSError as error:
             raise _not_started(error.strerror or str(error), None) from None
         reader = threading.Thread(target=_read, args=(process.stdout, self._inbox), daemon=True)
@@ -120,6 +129,8 @@ class ChildMeasurer:
     def run(self, job: Job, tick: Tick) -> Outcome:
         began = time.monotonic()
         self._oom_kills = oom_kills()
+        assert self._mark is not None  # noqa: S101 - made with the process
+        self._mark.begin()
         self._send({"do": "attempt", "job": job.to_json()})
         answer = self._wait("outcome", tick, patient=True)
         if not isinstance(answer, str):
@@ -133,16 +144,14 @@ class ChildMeasurer:
         self.close()
         starved = answer.startswith(_STARVED)
         tail = "" if answer == "now" else self._log.tail()
-        return lost(
-            job, answer, self._finished, time.monotonic() - began, tail, out_of_memory=starved
-        )
+        left, after_s = self._mark.read(), time.monotonic() - began
+        return lost(job, answer, left, after_s, tail, out_of_memory=starved)
 
     def _wait(self, event: str, tick: Tick, *, patient: bool) -> dict[str, Any] | str:
         """Return the awaited message, or in words how the child was lost ("now": on request).
 
         ``patient``: a stop after the batch is passed on; otherwise there is no batch to wait for.
         """
-        self._finished = 0
         # Polls are counted, not time: a runner that was itself suspended has heard nothing either.
         silent = 0
         asked = False
@@ -157,8 +166,6 @@ class ChildMeasurer:
                     return message
                 if message["event"] == "broken":
                     return _Broken(message["error"])
-                if message["event"] == "progress":
-                    self._finished = message["finished"]
             directive = tick(message)
             if directive == "now" or (directive and not patient):
                 self.kill()
@@ -261,7 +268,7 @@ class ThreadMeasurer:
         if isinstance(answer, str):
             self._worker = None
             self.lost_in_a_row += 1
-            return lost(job, answer, 0, time.monotonic() - began, "")
+            return lost(job, answer, None, time.monotonic() - began, "")
         self.lost_in_a_row = 0
         return Outcome.from_json({k: v for k, v in answer.items() if k != "event"})
 
@@ -303,7 +310,7 @@ def _not_started(how: str, log: str | None) -> EnvironmentLacks:
 def lost(
     job: Job,
     how: str,
-    finished: int,
+    left: Left | None,
     after_s: float,
     log_tail: str,
     *,
@@ -311,25 +318,32 @@ def lost(
 ) -> Outcome:
     """Return the outcome of an attempt whose measuring process is gone (R21, R22).
 
-    ``finished_entries`` is the last count that was heard, a lower bound; there are no predictions,
-    because they are written after the pass.
+    ``left`` is what the process had written of itself, None where it could leave nothing. There
+    are no predictions, because they are written after the pass.
     """
     stopped = how == "now"
     words = "ended at once, on request" if stopped else f"the measuring process was lost: {how}"
     reason = "the measuring process was ended" if stopped else "the measuring process was lost"
     kind: FailureKind = "out-of-memory" if out_of_memory else "killed"
+    row: dict[str, Any] = {}
+    notes = [f"{words}, {after_s:.1f} s after the attempt began"]
+    missing = {"*": reason}
+    if left is None:
+        missing["finished_entries"] = "unknown: 0 is a lower bound"
+    elif left.rss_bytes:
+        row["peak_rss_bytes"] = left.rss_bytes
+        notes.append("peak_rss_bytes is the highest of samples at 10 Hz, the last before the end")
+    if left is not None and left.entries and not stopped:
+        notes.append(failed_batch(left.entries, left.width))
     return Outcome(
         attempt=job.attempt,
         status="stopped" if stopped else "failed",
         failure=None if stopped else kind,
-        finished_entries=finished,
-        row={},
+        finished_entries=left.finished if left is not None else 0,
+        row=row,
         device_memory=[],
-        missing={
-            "finished_entries": "the last count that was heard, a lower bound",
-            "*": reason,
-        },
-        notes=[f"{words}, {after_s:.1f} s after the attempt began"],
+        missing=missing,
+        notes=notes,
         error=None if stopped else words,
         trace=None if stopped else f"{words}\n\nLast lines of its log:\n{log_tail}\n",
         poisoned=True,

@@ -12,6 +12,7 @@ import polars as pl
 
 from gpucost_tui.campaign.columns import DEVICE_SCHEMA, SCHEMA
 from gpucost_tui.campaign.fold import Attempt, State, joined, missing_text
+from gpucost_tui.campaign.peaks import reached
 from gpucost_tui.files import replacing, write_atomic
 
 _TIMES = ("started_at", "ended_at")
@@ -39,18 +40,27 @@ _DEVICE_FIELDS = {
     "name": "name",
     "uuid": "uuid",
     "capacity_bytes": "capacity_bytes",
-    "peak_allocated_bytes": "allocated_bytes",
-    "peak_reserved_bytes": "reserved_bytes",
-    "peak_device_used_bytes": "used_bytes",
+}
+_DEVICE_PEAKS = {
+    "peak_allocated": "allocated_bytes",
+    "peak_reserved": "reserved_bytes",
+    "peak_device_used": "used_bytes",
+    "peak_process_used": "own_bytes",
 }
 
 
 def _device_row(attempt: int, memory: dict[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {"attempt": attempt}
-    row.update({column: memory.get(name) for column, name in _DEVICE_FIELDS.items()})
     reasons = memory.get("missing") or {}
-    empty = [column for column, value in row.items() if value is None]
-    said = (f"{name}: {reasons.get(_DEVICE_FIELDS[name], 'not measured')}" for name in empty)
+    row: dict[str, Any] = {"attempt": attempt}
+    why: dict[str, str] = {}
+    for column, name in _DEVICE_FIELDS.items():
+        row[column] = memory.get(name)
+        why[column] = reasons.get(name, "not measured")
+    for peak, name in _DEVICE_PEAKS.items():
+        row[f"{peak}_bytes"] = memory.get(name)
+        row[f"{peak}_phase"], row[f"{peak}_at_s"] = reached(memory, name) or (None, None)
+        why[f"{peak}_bytes"] = reasons.get(name, "not measured")
+    said = (f"{column}: {reason}" for column, reason in why.items() if row[column] is None)
     row["missing"] = joined(said)
     return row
 

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("place", metavar="DIR|TABLE", type=click.Path())
 @json_option
+@click.option(
+    "--columns",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, asked: _columns(context) if asked else None,
+    help="Say what each column means, with the scope of each counter, and leave.",
+)
 @click.option("--notes", is_flag=True, help="Show notes and missing measurements too.")
 def attempts(place: str, as_json: bool, notes: bool) -> None:
     """Show every attempt of the campaign DIR, or of a raw table (.csv, .parquet)."""
@@ -35,6 +43,13 @@ def attempts(place: str, as_json: bool, notes: bool) -> None:
             _notes(row)
     elif any(row["notes"] for row in rows):
         click.echo("--notes shows the notes, and why cells are empty.")
+
+
+def _columns(context: click.Context) -> None:
+    from gpucost_tui.campaign.columns import described
+
+    click.echo("\n".join(described(80)).lstrip())
+    context.exit()
 
 
 def _frame(place: str) -> tuple[Any, str]:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gpucost_tui.campaign.columns import described
 from gpucost_tui.campaign.fold import fold
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.dossier.inputs import ELSEWHERE
@@ -73,6 +74,7 @@ def readme(
     lines += [f"{name:<22}{what}" for name, what in _PARTS]
     for campaign, name in zip(opened, called, strict=True):
         lines += ["", *_facts(campaign, name)]
+    lines += described(_WIDTH)
     for name in parents:
         told = "a parent campaign: its attempts, time and commitment count too (R21)"
         lines += ["", *_wrapped(f"parents/{name}: {told}.")]

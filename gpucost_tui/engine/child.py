@@ -1,6 +1,7 @@
 """The measuring child: ``python -m gpucost_tui.engine.child [--engine module:attribute]``.
 
-One JSON object a line. In: ``{"do": "attempt", "job": {…}}``, ``{"do": "stop", "how": "batch"}``,
+``--mark N`` is the descriptor of the page in which it leaves how far it came. One JSON object a
+line. In: ``{"do": "attempt", "job": {…}}``, ``{"do": "stop", "how": "batch"}``,
 ``{"do": "quit"}``. Out: the events of :class:`gpucost_tui.engine.worker.Worker`. The pipes are
 taken away from descriptors 0 and 1 first, so nothing a library prints can come between; it goes
 to standard error, the runner's log. When the runner is gone (end of input) the child ends at once;
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gpucost_tui.engine.contract import Engine, Job
+from gpucost_tui.engine.mark import Mark
 from gpucost_tui.engine.worker import TICK_S, Worker
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -86,9 +88,9 @@ def builder(name: str) -> Callable[[], Engine]:
     return build
 
 
-def serve(source: int, pipe: Pipe, engine: str) -> NoReturn:
+def serve(source: int, pipe: Pipe, engine: str, mark: Mark | None) -> NoReturn:
     """Answer messages until told to quit, or until the runner is gone."""
-    worker = Worker(builder(engine), pipe.send)
+    worker = Worker(builder(engine), pipe.send, mark)
     worker.start()
     lines = Lines(source)
     while worker.thread.is_alive():
@@ -127,15 +129,24 @@ def end_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _opened(handle: int | None) -> Mark | None:
+    if handle is None:
+        return None
+    mark = Mark(handle)
+    os.close(handle)  # what this process starts must not inherit it
+    return mark
+
+
 def main() -> NoReturn:
     parser = argparse.ArgumentParser(prog="gpucost_tui.engine.child")
     parser.add_argument("--engine", default=DEFAULT_ENGINE, metavar="MODULE:ATTRIBUTE")
+    parser.add_argument("--mark", type=int, metavar="N")
     options = parser.parse_args()
     end_with_parent()
     source, sink = take_pipes()
     faulthandler.enable()  # a crash in native code leaves its place in the log
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner decides when to end
-    serve(source, Pipe(sink), options.engine)
+    serve(source, Pipe(sink), options.engine, _opened(options.mark))
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ class DeviceMemory:
     """Memory of one device at one moment or at its peak, in bytes; ``None`` with its reason.
 
     ``allocated`` follows tensors, ``reserved`` the allocator (this process); ``used`` is the
-    driver's figure over every process on the device. They are never added (R30).
+    driver's figure over every process on the device, ``own`` its figure for this process alone.
+    They are never added (R30).
     """
 
     index: int
@@ -65,10 +66,13 @@ class DeviceMemory:
     allocated_bytes: int | None = None
     reserved_bytes: int | None = None
     used_bytes: int | None = None
+    own_bytes: int | None = None
     utilization_percent: float | None = None
     power_w: float | None = None
     temperature_c: float | None = None
     missing: dict[str, str] = field(default_factory=dict)  # field name -> reason
+    # Of a peak: the phase in which it was reached, and the seconds since the attempt began.
+    fell: dict[str, tuple[str, float]] = field(default_factory=dict)  # field name -> both
 
 
 @dataclass(slots=True)
@@ -125,9 +129,12 @@ class Measured:
 
 
 class Reporter(Protocol):
-    """Where an engine says what it is doing. Both calls are cheap and never block."""
+    """Where an engine says what it is doing. The calls are cheap and never block."""
 
     def phase(self, name: str) -> None: ...
+
+    def batch(self, entries: int, width: int) -> None:
+        """Say which batch is in work: its entries, padded to ``width`` tokens."""
 
     def progress(self, finished: int) -> None: ...
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gpucost_tui.engine.contract import DeviceMemory
@@ -59,9 +60,8 @@ class Accelerator(Protocol):
 
     def reset_peaks(self) -> None: ...
 
-    def peaks(self) -> list[DeviceMemory]: ...
-
-    def memory(self) -> list[DeviceMemory]: ...
+    def memory(self) -> list[tuple[DeviceMemory, DeviceMemory]]:
+        """Return torch's counters per device: now, and their peaks since the last reset."""
 
     def empty_cache(self) -> None: ...
 
@@ -118,10 +118,7 @@ class Cpu:
     def reset_peaks(self) -> None:
         """The process's own peak is reset by the worker."""
 
-    def peaks(self) -> list[DeviceMemory]:
-        return []
-
-    def memory(self) -> list[DeviceMemory]:
+    def memory(self) -> list[tuple[DeviceMemory, DeviceMemory]]:
         return []
 
     def empty_cache(self) -> None:
@@ -212,22 +209,15 @@ class Cuda:
     def reset_peaks(self) -> None:
         self._cuda.reset_peak_memory_stats(self.index)
 
-    def peaks(self) -> list[DeviceMemory]:
-        memory = self._described()
-        memory.allocated_bytes = int(self._cuda.max_memory_allocated(self.index))
-        memory.reserved_bytes = int(self._cuda.max_memory_reserved(self.index))
-        return [memory]
-
-    def memory(self) -> list[DeviceMemory]:
-        memory = self._described()
-        memory.allocated_bytes = int(self._cuda.memory_allocated(self.index))
-        memory.reserved_bytes = int(self._cuda.memory_reserved(self.index))
-        return [memory]
+    def memory(self) -> list[tuple[DeviceMemory, DeviceMemory]]:
+        # One call: each of torch's own (max_)memory_allocated builds this whole dictionary.
+        counters = self._cuda.memory_stats(self.index)
+        return [(self._counted(counters, "current"), self._counted(counters, "peak"))]
 
     def empty_cache(self) -> None:
         self._cuda.empty_cache()
 
-    def _described(self) -> DeviceMemory:
+    def _counted(self, counters: Mapping[str, int], which: str) -> DeviceMemory:
         properties = self._cuda.get_device_properties(self.index)
         uuid = getattr(properties, "uuid", None)
         return DeviceMemory(
@@ -235,6 +225,8 @@ class Cuda:
             name=str(properties.name),
             uuid=str(uuid) if uuid is not None else None,
             capacity_bytes=int(properties.total_memory),
+            allocated_bytes=int(counters.get(f"allocated_bytes.all.{which}", 0)),
+            reserved_bytes=int(counters.get(f"reserved_bytes.all.{which}", 0)),
         )
 
 

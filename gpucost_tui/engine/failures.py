@@ -7,6 +7,7 @@ import traceback
 
 from gpucost_tui.engine.contract import FailureKind, PassFailed
 from gpucost_tui.errors import GpucostError
+from gpucost_tui.text import count
 
 #: Texts of an allocator that has nothing left: CUDA, ROCm, their libraries, the host.
 _OUT_OF_MEMORY = (
@@ -84,3 +85,8 @@ def trace_of(error: BaseException) -> str:
         chain.__traceback__ = None
         chain = chain.__cause__ or chain.__context__
     return text
+
+
+def failed_batch(entries: int, width: int) -> str:
+    """Return the note on the batch that was in work when a pass failed (R21)."""
+    return f"the batch that failed: {count(entries, 'entry', 'entries')}, padded length {width}"

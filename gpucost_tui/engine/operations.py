@@ -25,6 +25,9 @@ class _Quiet:
     def phase(self, name: str) -> None:
         """Nobody watches."""
 
+    def batch(self, entries: int, width: int) -> None:
+        """Nobody watches."""
+
     def progress(self, finished: int) -> None:
         """Nobody watches."""
 

@@ -20,14 +20,13 @@ import numpy as np
 
 from gpucost_tui.engine.contract import Measured, PassFailed, Reporter
 from gpucost_tui.engine.devices import Accelerator, Sent
-from gpucost_tui.engine.failures import kind_of, message_of, trace_of
+from gpucost_tui.engine.failures import failed_batch, kind_of, message_of, trace_of
 from gpucost_tui.engine.prefetching import Prefetched
 from gpucost_tui.engine.reading import opened
 from gpucost_tui.engine.sources import Supply, Work, batches
 from gpucost_tui.protocol.execution import Execution
 from gpucost_tui.tasks.base import ModelFacts, Task
 from gpucost_tui.tasks.encoding import Batch, Encoder
-from gpucost_tui.text import count
 
 _now = time.perf_counter_ns
 
@@ -124,6 +123,7 @@ def _traverse(
             if stop.is_set():
                 tally.stopped = True
                 return
+            report.batch(*ready.shape)
             _step(setup, ready, tally, span)
             report.progress(tally.finished)
 
@@ -198,9 +198,7 @@ def _failed_batch(tally: Tally) -> list[str]:
     """Return the note on the batch that was in work when a pass failed (R21)."""
     if tally.last is None:
         return []
-    entries, width = tally.last
-    said = count(entries, "entry", "entries")
-    return [f"the batch that failed: {said}, padded length {width}"]
+    return [failed_batch(*tally.last)]
 
 
 def _rescued(setup: Setup, tally: Tally, elapsed_s: float) -> Measured | None:

@@ -114,7 +114,7 @@ class TorchEngine:
             self.release()  # the previous variant's weights go first
         self._accelerator = wanted
         wanted.reset_peaks()
-        self._meter.reset()
+        self._meter.reset("load")
         load_s: float | None = None
         if key != self._kept:
             begun = time.perf_counter()
@@ -156,13 +156,15 @@ class TorchEngine:
         from gpucost_tui.engine.warming import Warming
 
         setup = self._ready()
+        compiles = setup.execution.compile != "none"
+        self._meter.enter(setup.accelerator, "compile" if compiles else "warm-up")
         begun = time.perf_counter()
         notes = self._check_direct(setup, job)
         lengths, highest = self._token_lengths(job, stop)
         self._check_ids(highest)
         planned = time.perf_counter() - begun
         warming = Warming(setup, self._loaded.model, job, self._compiler.fresh)
-        warmed = warming.run(lengths, report, stop)
+        warmed = warming.run(lengths, _Metered(report, self._meter, setup.accelerator), stop)
         warmed.warmup_s += planned
         warmed.notes[:0] = notes
         return warmed
@@ -173,7 +175,7 @@ class TorchEngine:
         setup = self._ready()
         notes = [_drop_cache(job.corpus)] if job.cache == "drop" else []
         seed(self._torch, job.seed)
-        self._meter.sample(setup.accelerator)  # a pass shorter than the sampling has a figure too
+        self._meter.enter(setup.accelerator, "pass")
         self._meter.begin_pass(setup.accelerator, {os.getpid(), os.getppid()})
         before = compilations()
         try:
@@ -282,6 +284,25 @@ class TorchEngine:
                 where="model",
                 fix="Tokenizer and model do not belong together: take the model's own",
             )
+
+
+class _Metered:
+    """Tells the meter of a phase that begins inside a step, and then who asked to be told."""
+
+    def __init__(self, report: Reporter, meter: DeviceMeter, accelerator: Accelerator) -> None:
+        self._report = report
+        self._meter = meter
+        self._accelerator = accelerator
+
+    def phase(self, name: str) -> None:
+        self._meter.enter(self._accelerator, name)
+        self._report.phase(name)
+
+    def batch(self, entries: int, width: int) -> None:
+        self._report.batch(entries, width)
+
+    def progress(self, finished: int) -> None:
+        self._report.progress(finished)
 
 
 def _refuse_conflicts(execution: Execution) -> None:

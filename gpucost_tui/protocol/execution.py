@@ -160,6 +160,9 @@ def conflicts(one: Execution) -> list[Conflict]:
     if one.quantization == "int8-dynamic" and one.device == "cpu" and one.dtype != "float32":
         what = f"int8-dynamic on a CPU begins from float32, and dtype is {one.dtype}"
         found.append(Conflict("quantization", what, "Take dtype float32"))
+    if one.quantization == "int4" and one.dtype != "bfloat16":
+        what = f"torchao's int4 kernels multiply bfloat16, and dtype is {one.dtype}"
+        found.append(Conflict("quantization", what, "Take dtype bfloat16"))
     if one.quantization != "none" and one.compile != "none" and one.device == "cpu":
         what = "torch's quantized layers of a CPU can't be compiled"
         found.append(Conflict("compile", what, "Take one of the two"))

@@ -8,6 +8,7 @@ from typing import Any
 from rich.cells import cell_len
 from textual.content import Content
 
+from gpucost_tui.campaign.peaks import reached
 from gpucost_tui.text import clean, seconds, size
 from gpucost_tui.tui.attempts_columns import shown_value
 from gpucost_tui.tui.attempts_details import Details
@@ -22,6 +23,14 @@ _MEMORY = {
     "peak_reserved_bytes": "reserved: its allocator",
     "peak_device_used_bytes": "device used: every process, sampled at 10 Hz",
     "peak_rss_bytes": "host memory of the measuring process",
+}
+#: field of one device's memory -> its word
+_BY_DEVICE = {
+    "allocated_bytes": "allocated",
+    "reserved_bytes": "reserved",
+    "used_bytes": "used by all",
+    "own_bytes": "used by this process",
+    "capacity_bytes": "capacity",
 }
 _ELSEWHERE = {*_PHASES, *_MEMORY, "notes", "missing"}
 _NAME, _VALUE = 22, 12
@@ -185,11 +194,12 @@ def _memory(details: Details) -> Iterator[Content]:
 
 def _device(memory: dict[str, Any]) -> Content:
     name = clean(memory.get("name") or "device", limit=40)
-    parts = [
-        f"{word} {size(value)}"
-        for word in ("allocated", "reserved", "used", "capacity")
-        if isinstance(value := memory.get(f"{word}_bytes"), int)
-    ]
+    parts = []
+    for field, word in _BY_DEVICE.items():
+        if isinstance(value := memory.get(field), int):
+            when = reached(memory, field)
+            said = f" ({clean(when[0], limit=20)}, by {when[1]:.1f} s)" if when else ""
+            parts.append(f"{word} {size(value)}{said}")
     return plain(f"  {memory.get('index')}: {name}: {', '.join(parts) or 'nothing measured'}")
 
 

@@ -1,6 +1,6 @@
 """How long the app's event loop is held up, while a real pass is measured and while nothing runs.
 
-    python tests/benchmarks/bench_app_loop.py [--seconds 60] [--rounds 3]
+    python tests/benchmarks/bench_app_loop.py [--seconds 20] [--rounds 3]
 
 The app is open on Run, on a pseudo-terminal; in its event loop a task asks to be woken every 5 ms,
 and how much later it is woken is the delay. Each round looks at a campaign at rest, then at the
@@ -67,7 +67,7 @@ def measured(folder: Path, seconds: float, out: Path) -> tuple[np.ndarray, int |
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--inside", nargs=3)
     options = parser.parse_args()

@@ -36,6 +36,8 @@ from gpucost_tui.environment.process import peak_rss_bytes
 class Quiet:
     def phase(self, name: str) -> None: ...
 
+    def batch(self, entries: int, width: int) -> None: ...
+
     def progress(self, finished: int) -> None: ...
 
 
@@ -159,13 +161,28 @@ def interleaved(
     return ours, theirs
 
 
-def told(what: str, ours: list[float], theirs: list[float], bound: float | None = None) -> None:
-    """Print a comparison: medians, ratio, interval, peak memory, and the bound, if there is one."""
+def told(
+    what: str,
+    ours: list[float],
+    theirs: list[float],
+    bound: float | tuple[float, float] | None = None,
+) -> None:
+    """Print a comparison: medians, ratio, interval, peak memory, and the bound, if there is one.
+
+    Args:
+        what: What is compared.
+        ours: Durations of the engine.
+        theirs: Durations of the other side.
+        bound: For the median ratio, or for the lower and the upper end of its interval.
+    """
     middle, low, high = ratios(ours, theirs)
     peak = (peak_rss_bytes()[0] or 0) / 2**20
-    verdict = (
-        "" if bound is None else f", bound {bound:g}: {'kept' if middle <= bound else 'MISSED'}"
-    )
+    verdict = ""
+    if isinstance(bound, tuple):
+        kept = low <= bound[0] and high <= bound[1]
+        verdict = f", interval within {bound[0]:g} and {bound[1]:g}: {'kept' if kept else 'MISSED'}"
+    elif bound is not None:
+        verdict = f", bound {bound:g}: {'kept' if middle <= bound else 'MISSED'}"
     print(
         f"{what}: {np.median(ours):.3f} s / {np.median(theirs):.3f} s = {middle:.3f} "
         f"[{low:.3f}, {high:.3f}], {len(ours)} pairs, peak RSS {peak:.0f} MiB{verdict}",
@@ -188,8 +205,11 @@ def corpus_file(folder: Path, entries: int) -> Path:
     return corpus
 
 
-#: Largest ratio by grouping and batch size: the issue's points (a) and (c).
-BOUNDS = {"none": dict.fromkeys((1, 4, 8, 32), 1.05), "length": {4: 1.15, 8: 1.15, 32: 1.06}}
+#: Largest ratio by grouping and batch size, against the hand-written loop and the forward passes.
+BOUNDS: dict[str, dict[int, Any]] = {
+    "none": dict.fromkeys((1, 4, 8, 32), (1.02, 1.05)),
+    "length": {4: 1.15, 8: 1.15, 32: 1.06},
+}
 
 
 def bench(options: argparse.Namespace, batch: int, folder: Path, corpus: Path) -> None:

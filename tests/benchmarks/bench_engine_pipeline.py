@@ -19,7 +19,7 @@ import bench_engine as base
 import engine_parts as parts
 import numpy as np
 
-#: Largest ratio by grouping and batch size: the issue's point (b).
+#: Largest ratio by grouping and batch size.
 BOUNDS = {"none": dict.fromkeys((1, 4, 8, 32), 1.03), "length": {8: 0.50, 32: 0.35}}
 
 

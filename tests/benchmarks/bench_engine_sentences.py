@@ -18,7 +18,7 @@ from pathlib import Path
 import bench_engine as base
 import engine_parts as parts
 
-#: Largest ratio: the issue's point (e).
+#: Largest ratio.
 BOUND = 1.05
 
 
