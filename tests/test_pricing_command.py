@@ -277,7 +277,7 @@ def test_names_of_any_script_are_kept_apart(
     assert all(len(name.encode()) <= 180 for name in kept_names)
 
 
-@pytest.mark.parametrize("kind", ["folder", "link", "loop"])
+@pytest.mark.parametrize("kind", ["folder", "link", "loop", "pipe", "device"])
 def test_a_kept_list_that_is_no_file_any_more(
     kind: str, tmp_path: Path, command: Command, data_home: Path
 ) -> None:
@@ -287,8 +287,11 @@ def test_a_kept_list_that_is_no_file_any_more(
     there.unlink()
     if kind == "folder":
         there.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(there)
     else:
-        there.symlink_to(tmp_path / "none" if kind == "link" else there)
+        targets = {"link": tmp_path / "none", "loop": there, "device": Path("/dev/zero")}
+        there.symlink_to(targets[kind])
     sentence = command.refused("price", "--gpu", "rtx-4090", "--days", "7")
     assert "catalogues/list.csv" in sentence
     assert "gpucost catalogue remove list.csv" in sentence

@@ -13,12 +13,13 @@ import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gpucost_tui.campaign import edit_text
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.errors import Differs, EnvironmentLacks, InputError, Refused, WrongUse
-from gpucost_tui.files import replacing, sha256_bytes
+from gpucost_tui.files import replacing, sha256_bytes, sync_path
 from gpucost_tui.protocol.load import Source, parse, read_source
 from gpucost_tui.protocol.model import Protocol
 from gpucost_tui.protocol.problem import Problem
@@ -108,23 +109,28 @@ class Draft:
         data = (_BOM if self.bom else b"") + text.encode("utf-8")
         path = self.campaign.protocol_file.resolve()
         try:
-            with _alone(self.campaign):
+            with alone(self.campaign):
                 _must_be_draft(self.campaign)
-                if sha256_bytes(path.read_bytes()) != self.sha256:
-                    raise Differs(
-                        "the file was changed outside since it was read, and is left as it is",
-                        where=_FILE,
-                        fix="Look at it again, then repeat the change",
-                    )
                 with replacing(path) as scratch:
                     scratch.write_bytes(data)
                     shutil.copymode(path, scratch)
+                    sync_path(scratch)
+                    # Last of all: an editor of somebody else's waits for no lock of ours.
+                    self._must_be_unchanged(path)
         except OSError as error:
             raise EnvironmentLacks(
                 f"the protocol can't be written ({error.strerror})",
                 where=_FILE,
                 fix="Make space or correct the permissions of file and folder",
             ) from None
+
+    def _must_be_unchanged(self, path: Path) -> None:
+        if sha256_bytes(path.read_bytes()) != self.sha256:
+            raise Differs(
+                "the file was changed outside since it was read, and is left as it is",
+                where=_FILE,
+                fix="Look at it again, then repeat the change",
+            )
 
     def _edit(self, text: str) -> Edit:
         source = Source(text, _FILE)
@@ -219,7 +225,8 @@ def changes_text(changes: Mapping[str, Any]) -> str:
 
 
 def _must_be_draft(campaign: Campaign) -> None:
-    if campaign.sealed or campaign.sealed_hash() is not None:
+    # A manifest without its line in the journal is a seal that was cut off: still a draft.
+    if campaign.sealed_hash() is not None:
         raise Refused(
             "the campaign is sealed: its variants can't change any more (R1)",
             where=_FILE,
@@ -228,11 +235,15 @@ def _must_be_draft(campaign: Campaign) -> None:
 
 
 @contextlib.contextmanager
-def _alone(campaign: Campaign) -> Iterator[None]:
-    """Hold the folder against other writers of ours; the kernel lets go when the process ends."""
-    handle = os.open(campaign.folder, os.O_RDONLY)
+def alone(campaign: Campaign) -> Iterator[None]:
+    """Hold the protocol's folder against other writers of ours, editors and seals; the kernel lets
+    go when the process ends."""
+    handle = os.open(campaign.protocol_file.resolve().parent, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        # Some network file systems lock no folder; that the bytes are held against those that were
+        # read remains.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)

@@ -2,7 +2,8 @@
 
 The kernel's file lock decides on one machine: it ends with its process, whatever pid is reused. The
 file's text names pid, start time and machine for people, and for a folder that was copied or is
-shared: a lock written by another machine is never taken over silently.
+shared: a lock written by another machine is never taken over silently. Whoever needs the record at
+rest (a seal, an export) holds the same lock. A clean end leaves no file.
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ import os
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from gpucost_tui.campaign.journal import utc_now
 from gpucost_tui.errors import EnvironmentLacks, Refused
 
 _NAME = "runner.lock"
+Work = Literal["run", "seal", "export"]
+#: What holds the lock, in words, and what to do about one that is at work here.
+_WORDS: dict[str, tuple[str, str]] = {
+    "run": ("a runner", "`gpucost status` shows it, `gpucost stop` ends it"),
+    "seal": ("a seal", "Try again when it has ended"),
+    "export": ("an export", "Try again when it has ended"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +41,17 @@ class Holder:
     since: str
     detached: bool = False
     file: str = ""  # which lock file it is about: a copy of the folder has another
+    work: str = "run"
 
     @property
     def here(self) -> bool:
         """Whether it was written on this machine."""
         return self.machine == machine()
+
+    @property
+    def words(self) -> str:
+        """What it is, as *a runner*."""
+        return _WORDS.get(self.work, _WORDS["run"])[0]
 
 
 def machine() -> str:
@@ -52,11 +66,13 @@ def machine() -> str:
 def holder(folder: Path) -> Holder | None:
     """Return the live runner of a campaign on this machine, or what another machine wrote.
 
-    Never waits and never takes the lock for longer than the look.
+    A seal or an export here is no runner. Never waits and never takes the lock.
     """
     written = _read(folder / _NAME)
     if written is None or not written.here:
         return written
+    if written.work != "run":
+        return None
     with contextlib.suppress(OSError):
         if written.file != _identity((folder / _NAME).stat()):
             return None
@@ -64,46 +80,79 @@ def holder(folder: Path) -> Holder | None:
 
 
 class RunnerLock:
-    """Held by the runner for its life."""
+    """Held by a runner, a seal or an export while it is at work.
 
-    def __init__(self, folder: Path, *, detached: bool = False, take_over: bool = False) -> None:
+    Args:
+        folder: The campaign's.
+        work: What is to be done under it.
+        detached: Whether the runner is.
+        take_over: Take a lock that another machine wrote.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        work: Work = "run",
+        *,
+        detached: bool = False,
+        take_over: bool = False,
+    ) -> None:
         self._path = folder / _NAME
+        self._work = work
         self._detached = detached
         self._take_over = take_over
         self._handle: int | None = None
 
     def __enter__(self) -> Self:
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            while self._handle is None:
+                self._handle = self._taken()
         except OSError as error:
-            raise _not_locked(error) from None
+            raise EnvironmentLacks(
+                f"the campaign can't be locked ({error.strerror})",
+                where=_NAME,
+                fix="Make space or correct the folder's permissions; some network file systems "
+                "know no locks",
+            ) from None
+        return self
+
+    def _taken(self) -> int | None:
+        """Take the lock; None where its last holder has removed the file since it was opened."""
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            self._take(handle)
-        except OSError as error:
-            os.close(handle)
-            raise _not_locked(error) from None
+            self._alone(handle)
+            if not _stands_at(self._path, handle):
+                os.close(handle)
+                return None
+            try:
+                self._sign(handle)
+            except OSError:
+                self._path.unlink(missing_ok=True)  # it has nothing to say
+                raise
         except BaseException:
             os.close(handle)
             raise
-        self._handle = handle
-        return self
+        return handle
 
-    def _take(self, handle: int) -> None:
+    def _alone(self, handle: int) -> None:
+        written = _read(self._path)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            what, fix = _WORDS[written.work if written and written.work in _WORDS else "run"]
             raise Refused(
-                f"a runner is already at work on this campaign{_who(_read(self._path))}",
-                fix="`gpucost status` shows it, `gpucost stop` ends it",
+                f"{what} is already at work on this campaign{_who(written)}", fix=fix
             ) from None
         written = _read(self._path)
         if written is not None and not written.here and not self._take_over:
             raise Refused(
-                "the runner's lock was written on another machine"
-                f"{_who(written)}: it may still be at work there",
+                f"the lock was written on another machine{_who(written)}: {written.words} may "
+                "still be at work there",
                 where=_NAME,
-                fix="If it is not, add --take-over",
+                fix=f"If it is not, `gpucost {self._work} --take-over` goes on here",
             )
+
+    def _sign(self, handle: int) -> None:
         me = os.getpid()
         content = Holder(
             me,
@@ -112,6 +161,7 @@ class RunnerLock:
             utc_now(),
             self._detached,
             _identity(os.fstat(handle)),
+            self._work,
         )
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(asdict(content)).encode(), 0)
@@ -121,6 +171,7 @@ class RunnerLock:
         if self._handle is not None:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._handle, 0)
+                self._path.unlink()  # while it is held: nobody else can have it yet
             os.close(self._handle)
             self._handle = None
 
@@ -129,13 +180,11 @@ def _identity(stat: os.stat_result) -> str:
     return f"{stat.st_dev}:{stat.st_ino}"
 
 
-def _not_locked(error: OSError) -> EnvironmentLacks:
-    return EnvironmentLacks(
-        f"the campaign can't be locked ({error.strerror})",
-        where=_NAME,
-        fix="Make space or correct the folder's permissions; some network file systems know no "
-        "locks",
-    )
+def _stands_at(path: Path, handle: int) -> bool:
+    try:
+        return _identity(path.stat()) == _identity(os.fstat(handle))
+    except FileNotFoundError:
+        return False
 
 
 def _read(path: Path) -> Holder | None:
@@ -148,6 +197,7 @@ def _read(path: Path) -> Holder | None:
             str(value["since"]),
             bool(value.get("detached", False)),
             str(value.get("file", "")),
+            str(value.get("work", "run")),
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None  # empty after a clean end, or half-written by a runner that died at once

@@ -13,7 +13,11 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_SECRET_NAME = re.compile(r"TOKEN(?!IZER)|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|CREDENTIAL")
+_SECRET_NAME = re.compile(
+    r"TOKEN(?!IZER)|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL"
+    r"|(?:^|_)(?:KEY|PAT|AUTH|PWD|PASS|PASSPHRASE)$"
+)
+_PLACE_NAME = re.compile(r"_(?:FILE|PATH|DIR|HOME|SOCK)$|^(?:OLD)?PWD$")
 #: Tokens that are known by their form: Hugging Face, GitHub, AWS, bearer headers, user:password@.
 _SECRET_FORM = re.compile(
     r"hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}|(?<=[Bb]earer )[\w.~+/=-]{8,}"
@@ -62,18 +66,27 @@ class Private:
 
 def _secrets(environ: Mapping[str, str]) -> Iterator[str]:
     for name, value in environ.items():
+        if not _SECRET_NAME.search(name.upper()):
+            continue
         # A file's place is no secret; what it holds is read only for the hub's token.
-        plain = len(value) < _LEAST or value.isdigit() or value.startswith("/")
-        if _SECRET_NAME.search(name.upper()) and not plain:
-            yield value
+        there = value.startswith("/") and os.path.exists(value)  # noqa: PTH110 - never raises
+        named = value.startswith("/") and _PLACE_NAME.search(name)
+        if not (there or named or value.isdigit()):
+            yield from _lines(value)
     home = environ.get("HF_HOME") or str(Path(environ.get("HOME", "/")) / ".cache/huggingface")
     for place in (environ.get("HF_TOKEN_PATH"), str(Path(home) / "token")):
         try:
             token = Path(place).read_text("utf-8").strip() if place else ""
         except (OSError, ValueError):
             continue
-        if len(token) >= _LEAST:
-            yield token
+        yield from _lines(token)
+
+
+def _lines(secret: str) -> Iterator[str]:
+    """Yield a secret, and each line of it: a log is written line by line."""
+    yield from dict.fromkeys(
+        part for part in (secret, *map(str.strip, secret.splitlines())) if len(part) >= _LEAST
+    )
 
 
 def _homes(environ: Mapping[str, str]) -> Iterator[str]:
@@ -89,4 +102,6 @@ def _homes(environ: Mapping[str, str]) -> Iterator[str]:
 
 def _names(environ: Mapping[str, str]) -> set[str]:
     names = {environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER")}
+    with contextlib.suppress(KeyError):
+        names.add(pwd.getpwuid(os.getuid()).pw_name)  # a service's environment may name nobody
     return {name for name in names if re.fullmatch(r"[\w.-]{2,}", name)}

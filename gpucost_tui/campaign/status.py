@@ -96,6 +96,8 @@ def _runner(holder_: Holder) -> dict[str, Any]:
     return {
         "pid": holder_.pid,
         "host": holder_.machine,
+        "here": holder_.here,
+        "what": holder_.words,
         "since": holder_.since,
         "detached": holder_.detached,
     }

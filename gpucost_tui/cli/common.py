@@ -18,6 +18,9 @@ parents_option = click.option(
     metavar="DIR",
     help="Where a parent campaign lies, if not where it was.",
 )
+take_over_option = click.option(
+    "--take-over", is_flag=True, help="Take the lock that another machine left."
+)
 
 
 def print_json(value: Any) -> None:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import click
 
-from gpucost_tui.cli.common import json_option, parents_option, print_json, say
+from gpucost_tui.cli.common import json_option, parents_option, print_json, say, take_over_option
 
 
 @click.command()
 @click.argument("places", metavar="DIR… OUT.zip", nargs=-1, required=True, type=click.Path())
 @click.option("--anyway", is_flag=True, help="Pack a campaign that differs from its record too.")
 @parents_option
+@take_over_option
 @json_option
-def export(places: tuple[str, ...], anyway: bool, parents: tuple[str, ...], as_json: bool) -> None:
+def export(
+    places: tuple[str, ...],
+    anyway: bool,
+    parents: tuple[str, ...],
+    take_over: bool,
+    as_json: bool,
+) -> None:
     """Pack one campaign, or several with one manifest, into a dossier that anybody can verify.
 
     The same content gives the same bytes. It is verified first; no runner may be at work.
@@ -29,7 +36,13 @@ def export(places: tuple[str, ...], anyway: bool, parents: tuple[str, ...], as_j
             fix="Write `gpucost export DIR OUT.zip`",
         )
     *folders, target = (Path(place) for place in places)
-    done = pack(folders, target, anyway=anyway, parents=[Path(one) for one in parents])
+    done = pack(
+        folders,
+        target,
+        anyway=anyway,
+        parents=[Path(one) for one in parents],
+        take_over=take_over,
+    )
     for name in done.unrecorded:
         say(f"note: '{name}' can't be written to: its journal does not hold this export.")
     if as_json:

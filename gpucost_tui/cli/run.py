@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost_tui.cli.common import campaign_argument, say
+from gpucost_tui.cli.common import campaign_argument, say, take_over_option
 
 if TYPE_CHECKING:
     from gpucost_tui.campaign.folder import Campaign
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--device", metavar="D", help="Which device, such as cuda:1, where the seal leaves it open."
 )
-@click.option("--take-over", is_flag=True, help="Take the lock that another machine left.")
+@take_over_option
 @click.option("--detached-here", is_flag=True, hidden=True)
 def run(
     folder: str,
@@ -129,7 +129,7 @@ def _detach(folder: str, campaign: Campaign, options: Options) -> None:
     other = holder(campaign.folder)
     if other is not None and (other.here or not options.take_over):
         raise Refused(
-            f"a runner is already at work on this campaign (process {other.pid}"
+            f"{other.words} is already at work on this campaign (process {other.pid}"
             f"{'' if other.here else ' on another machine'})",
             fix="`gpucost status` shows it, `gpucost stop` ends it"
             if other.here

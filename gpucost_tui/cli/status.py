@@ -40,10 +40,7 @@ def lines(folder: str, now: dict[str, Any]) -> list[str]:
             f"{now['interrupted']} interrupted"
         )
     if now["runner"]:
-        kind = "detached" if now["runner"]["detached"] else "in the foreground"
-        out.append(
-            f"Runner: process {now['runner']['pid']}, {kind}, since {now['runner']['since']}"
-        )
+        out.append(_runner(now["runner"]))
     if now["attempt"] is not None:
         out.append(
             f"Attempt {now['attempt']}: {clean(now['variant'])}, round {now['round']}, "
@@ -56,8 +53,17 @@ def lines(folder: str, now: dict[str, Any]) -> list[str]:
     if now["spent_usd"] is not None:
         out.append(f"Other spending: {now['spent_usd']} USD")
     out += _told(now)
-    out.append(f"Next: {next_step(shown, now['state'])}")
+    state = "elsewhere" if now["runner"] and not now["runner"]["here"] else now["state"]
+    out.append(f"Next: {next_step(shown, state)}")
     return out
+
+
+def _runner(runner: dict[str, Any]) -> str:
+    from gpucost_tui.text import clean
+
+    kind = "detached" if runner["detached"] else "in the foreground"
+    place = "" if runner["here"] else f" on another machine ({clean(runner['host'])})"
+    return f"Runner: process {runner['pid']}{place}, {kind}, since {clean(runner['since'])}"
 
 
 def _told(now: dict[str, Any]) -> list[str]:
@@ -67,8 +73,10 @@ def _told(now: dict[str, Any]) -> list[str]:
     out = []
     if now["elsewhere"]:
         out.append(
-            f"A runner on another machine ({now['elsewhere']['host']}) has held this campaign "
-            f"since {clean(now['elsewhere']['since'])}; if it is gone: --take-over"
+            f"{now['elsewhere']['what'].capitalize()} on another machine "
+            f"({clean(now['elsewhere']['host'])}) has held this campaign since "
+            f"{clean(now['elsewhere']['since'])}; if it is gone, `gpucost run`, `seal` and "
+            "`export` take --take-over"
         )
     if now["lost"]:
         cut = f", {count(now['cut_off'], 'attempt')} cut off" if now["cut_off"] else ""
@@ -88,6 +96,8 @@ def next_step(folder: str, state: str) -> str:
         "draft": f"gpucost check {folder}, then gpucost seal {folder}",
         "sealed": f"gpucost run {folder}",
         "running": f"gpucost status {folder} again, or gpucost pause|stop {folder}",
+        "elsewhere": f"gpucost status {folder} on that machine; if this is a copy of its folder, "
+        "here again in a minute",
         "paused": f"gpucost run {folder} to go on, gpucost stop {folder} to end",
         "idle": f"gpucost run {folder} fills the open slots",
         "finished": f"gpucost attempts {folder}",

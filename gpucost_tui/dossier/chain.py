@@ -169,7 +169,8 @@ def _against_head(
         findings.differs(f"{_FILE}, line {seq} ({_named(named)})", expected, named.hash)
     elif last > seq + 1 and not live:
         # Each line is followed by its head; a power cut loses one head, never two.
-        findings.differs(where, f"line {last}", f"line {seq}: later lines were added by hand")
+        found = f"line {seq}: later lines were added by hand, or the copy was taken during a run"
+        findings.differs(where, f"line {last}", found)
 
 
 def fold_all(events: list[Event], findings: Findings) -> State:

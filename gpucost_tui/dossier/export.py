@@ -85,6 +85,7 @@ def export(
     *,
     anyway: bool = False,
     parents: Sequence[Path] = (),
+    take_over: bool = False,
 ) -> Exported:
     """Write a dossier of one campaign, or of several with one manifest; all or nothing.
 
@@ -93,6 +94,7 @@ def export(
         target: The ZIP to write; replaced where it exists.
         anyway: Pack campaigns that differ from their record too: the evidence of it.
         parents: Where parent campaigns may lie; those that are found are packed too.
+        take_over: Take a lock that another machine wrote.
 
     Raises:
         NotACampaign: A folder is missing or holds no campaign.
@@ -105,20 +107,8 @@ def export(
     _check(campaigns, target)
     with ExitStack() as locks:
         for campaign in campaigns:
-            _lock(locks, campaign)
-        for _ in range(_TRIES):
-            before = [_head(campaign) for campaign in campaigns]
-            answer = _verified(campaigns, anyway, parents)
-            made = _pack(campaigns, _parents_of(campaigns, parents), target)
-            if [_head(campaign) for campaign in campaigns] == before:
-                break
-        else:
-            target.unlink(missing_ok=True)
-            raise Refused(
-                "the journal grew while it was packed",
-                where=clean(campaigns[0].folder),
-                fix="Export again when nothing else writes to the campaign",
-            )
+            _lock(locks, campaign, take_over=take_over)
+        before, answer, made = _packed(campaigns, target, anyway, parents)
         seconds = time.perf_counter() - began
         unrecorded = tuple(_record(campaign, seconds) for campaign in campaigns)
     return Exported(
@@ -127,7 +117,7 @@ def export(
         bytes=target.stat().st_size,
         files=made.files,
         seconds=seconds,
-        heads=tuple(before),
+        heads=before,
         manifest=campaigns[0].manifest.sha256,
         referred=made.referred,
         verification=answer,
@@ -161,17 +151,17 @@ def _check(campaigns: Sequence[Campaign], target: Path) -> None:
             )
 
 
-def _lock(locks: ExitStack, campaign: Campaign) -> None:
+def _lock(locks: ExitStack, campaign: Campaign, *, take_over: bool) -> None:
     """Keep runners out for the time of packing, where the folder can be written."""
     try:
-        locks.enter_context(RunnerLock(campaign.folder))
+        locks.enter_context(RunnerLock(campaign.folder, "export", take_over=take_over))
     except EnvironmentLacks:
         return  # a read-only copy: no runner can be at work in it
     except Refused as error:
         raise Refused(
-            f"{error.what}: a dossier is a snapshot, and needs the record at rest",
+            f"{error.what}; a dossier is a snapshot, and needs the record at rest",
             where=error.where or clean(campaign.folder),
-            fix="`gpucost status` shows the runner, `gpucost stop` ends it; then export",
+            fix=error.fix,
         ) from None
 
 
@@ -216,6 +206,31 @@ def _record(campaign: Campaign, seconds: float) -> str:
     return ""
 
 
+def _packed(
+    campaigns: Sequence[Campaign], target: Path, anyway: bool, parents: Sequence[Path]
+) -> tuple[tuple[str, ...], Verification, _Made]:
+    """Write the ZIP over a record that rests meanwhile; return its heads and what was verified."""
+    try:
+        with replacing(target) as scratch:
+            for _ in range(_TRIES):
+                before = tuple(_head(campaign) for campaign in campaigns)
+                answer = _verified(campaigns, anyway, parents)
+                made = _pack(campaigns, _parents_of(campaigns, parents), scratch)
+                if tuple(_head(campaign) for campaign in campaigns) == before:
+                    return before, answer, made
+            raise Refused(
+                "the journal grew while it was packed",
+                where=clean(campaigns[0].folder),
+                fix="Export again when nothing else writes to the campaign",
+            )
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"the dossier can't be written ({error.strerror or error})",
+            where=clean(target, limit=200),
+            fix="Make space, or name a place where you may write",
+        ) from None
+
+
 # -- the ZIP -----------------------------------------------------------------------------------
 
 
@@ -227,16 +242,9 @@ class _Made:
 
 def _pack(campaigns: Sequence[Campaign], parents: Sequence[Campaign], target: Path) -> _Made:
     referred: list[str] = []
-    try:
-        with replacing(target) as scratch, zipfile.ZipFile(scratch, "w") as archive:
-            listed = _write(archive, campaigns, parents, referred)
-        return _Made(len(listed), tuple(referred))
-    except OSError as error:
-        raise EnvironmentLacks(
-            f"the dossier can't be written ({error.strerror or error})",
-            where=clean(target, limit=200),
-            fix="Make space, or name a place where you may write",
-        ) from None
+    with zipfile.ZipFile(target, "w") as archive:
+        listed = _write(archive, campaigns, parents, referred)
+    return _Made(len(listed), tuple(referred))
 
 
 def _write(

@@ -131,7 +131,7 @@ def kept_catalogues() -> list[CatalogueFile]:
 
 def _kept(path: Path) -> CatalogueFile:
     try:
-        return read_catalogue(path)
+        return read_catalogue(path, read_bytes(path, regular=True))
     except InputError as error:
         remove = f"or forget it: 'gpucost catalogue remove {clean(path.name)}'"
         raise InputError(error.what, where=error.where, fix=f"{error.fix}, {remove}") from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
+import stat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +15,8 @@ from gpucost_tui.text import clean
 
 #: The largest file that is read; published price lists have a few megabytes.
 LIMIT_BYTES = 64 << 20
+LONGEST_CELL = 131_072  # characters
+_TAKE_AWAY = "Take it away"
 _COMMAS = "Save it as CSV with commas, in UTF-8"
 _BREAK = re.compile(r"\r\n|\r|\n")
 
@@ -43,15 +47,21 @@ class Sheet(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, *, regular: bool = False) -> bytes:
     """Return a file's bytes.
+
+    Args:
+        path: The file; a pipe or a device too, where a person names it.
+        regular: Only a regular file: nothing that might wait for a writer or never end.
 
     Raises:
         InputError: It is not there, not readable, or too large.
     """
     shown = clean(path)
     try:
-        with path.open("rb") as stream:
+        with open(path, "rb", opener=_at_once if regular else None) as stream:
+            if regular and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise InputError("it is a pipe or a device, no file", where=shown, fix=_TAKE_AWAY)
             data = stream.read(LIMIT_BYTES + 1)
     except FileNotFoundError:
         raise InputError("there is no such file", where=shown, fix="Check the path") from None
@@ -67,6 +77,11 @@ def read_bytes(path: Path) -> bytes:
             fix="Keep the rows that you need",
         )
     return data
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting for whoever writes into a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def read_sheet(data: bytes) -> Sheet:
@@ -93,6 +108,10 @@ def read_sheet(data: bytes) -> Sheet:
             break
         if not record:
             continue
+        if any(len(cell) > LONGEST_CELL for cell in record):
+            # The library's own limit is the whole process's: a corpus that was read raised it.
+            problems.append(_too_long(line))
+            break
         if not columns:
             fault = _header_fault(line, record)
             if fault:
@@ -123,9 +142,13 @@ def _decode(data: bytes) -> str | Problem:
     return text
 
 
+def _too_long(line: int) -> Problem:
+    return Problem(line, f"a cell is longer than {LONGEST_CELL:,} characters", "Shorten it")
+
+
 def _broken(line: int, message: str) -> Problem:
     if "field larger" in message:
-        return Problem(line, "a cell is longer than 131,072 characters", "Shorten it")
+        return _too_long(line)
     if "unexpected end" in message:
         return Problem(line, "a cell's opening quote is never closed", 'Close it with "')
     return Problem(
