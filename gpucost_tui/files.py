@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,17 @@ def sha256_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def sha256_file(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def sha256_file(path: Path, told: Callable[[int], object] | None = None) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal.
+
+    ``told`` gets the length of every piece that was read, a MiB at most.
+    """
+    found = hashlib.sha256()
+    for chunk in read_chunks(path):
+        found.update(chunk)
+        if told is not None:
+            told(len(chunk))
+    return found.hexdigest()
 
 
 def write_atomic(path: Path, data: bytes, *, sync: bool = True) -> None:

@@ -169,6 +169,45 @@ def test_a_name_becomes_a_commit_and_only_what_is_needed_comes(
     assert ask(tmp_path, hub.url, f"{NAME}@{COMMIT}")["revision"] == COMMIT
 
 
+WATCHING = """
+import json, sys
+from gpucost_tui import watch
+from gpucost_tui.models.source import resolve
+watch._EVERY_S = 0.0
+steps, cancel = [], sys.argv[2] == "cancel"
+def tell(step):
+    steps.append([step.stage, step.done, step.total, step.unit])
+    if cancel and step.stage.startswith("Downloading") and step.done:
+        raise watch.Cancelled
+try:
+    resolve(sys.argv[1], watch=watch.Told(tell))
+    print(json.dumps(steps))
+except watch.Cancelled:
+    print(json.dumps(steps[-1]))
+"""
+
+
+@pytest.mark.parametrize("how", ["whole", "cancel"])
+def test_a_download_is_told_and_ends_where_it_stands(
+    hub: FakeHub, tmp_path: Path, how: str
+) -> None:
+    hub.files["model.safetensors"] = save({"w": np.zeros((1 << 20, 8), dtype=np.float32)})
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS_"))}
+    environ |= {"HF_HOME": str(tmp_path), "HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_TELEMETRY": "1"}
+    command = [sys.executable, "-c", WATCHING, NAME, how]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    if how == "cancel":
+        assert told[0] == f"Downloading '{NAME}'" and told[3] == "bytes"
+        assert 0 < told[1] < 1 << 25  # of 32 MiB
+        return
+    last = {stage: (count, total) for stage, count, total, _ in told}
+    assert next(iter(last)) == f"Asking the hub for '{NAME}'"
+    assert last[f"Downloading '{NAME}'"][0] >= 1 << 25
+    assert last["Reading the model's files"][0] == last["Reading the model's files"][1]
+
+
 def test_the_cache_serves_offline_and_without_a_network(hub: FakeHub, tmp_path: Path) -> None:
     found = ask(tmp_path, hub.url)
     hub.asked.clear()

@@ -21,6 +21,7 @@ from gpucost_tui.campaign.seal import seal
 from gpucost_tui.campaign.unchanged import differences, ensure_unchanged, model_folder, place_model
 from gpucost_tui.errors import Differs, EnvironmentLacks, Refused
 from gpucost_tui.models import fingerprint
+from gpucost_tui.watch import Watch
 
 
 @pytest.fixture
@@ -237,9 +238,9 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     paths: list[str] = []
     real = fingerprint._hash
 
-    def counted(folder: Path, path: str) -> fingerprint.ModelFile:
+    def counted(folder: Path, path: str, watch: Watch) -> fingerprint.ModelFile:
         paths.append(path)
-        return real(folder, path)
+        return real(folder, path, watch)
 
     monkeypatch.setattr(fingerprint, "_hash", counted)
     return paths

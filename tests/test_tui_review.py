@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,15 @@ from tui_support import (
     until,
 )
 
+from gpucost_tui import watch as watching
 from gpucost_tui.campaign.folder import Campaign
-from gpucost_tui.tui import review_facts
 from gpucost_tui.tui.app import GpucostApp
 from gpucost_tui.tui.dialogs import ConfirmDialog
 from gpucost_tui.tui.review import SECTIONS, ReviewScreen, find_editor
 from gpucost_tui.tui.review_corpus import stacked
 from gpucost_tui.tui.review_host import host
 from gpucost_tui.tui.review_text import wrapped
+from gpucost_tui.tui.work import Work
 
 
 async def reviewed(pilot: Pilot[Any], app: GpucostApp) -> ReviewScreen:
@@ -80,13 +82,13 @@ async def test_every_section_shows_its_facts(tmp_path: Path, size: tuple[int, in
     app = app_on(campaign.folder)
     async with app.run_test(size=size) as pilot:
         screen = await reviewed(pilot, app)
-        assert "Nothing blocks the seal" in banner(screen)
+        await until(pilot, lambda: "Nothing blocks the seal" in banner(screen))
         for name in SECTIONS:
             screen.action_show_section(name)
             await pilot.pause()
             assert_harmless(app)
             for words in expected[name]:
-                assert words in shown(screen).replace("\n  ", " "), (name, words, shown(screen))
+                await until(pilot, lambda w=words: w in shown(screen).replace("\n  ", " "))
 
 
 async def test_sections_by_keys_and_back(tmp_path: Path) -> None:
@@ -109,14 +111,14 @@ async def test_sealing_asks_once_and_shows_the_hash(tmp_path: Path) -> None:
         screen = await reviewed(pilot, app)
         await pressed(pilot, "s")
         assert isinstance(app.screen, ConfirmDialog)
-        assert "changed afterwards" in screen_text(app)
+        await until(pilot, lambda: "changed afterwards" in screen_text(app))
         await pressed(pilot, "escape")
         assert not campaign.sealed
         await pressed(pilot, "s", "y")
         await until(pilot, lambda: app.snapshot.word == "sealed")
         await until(pilot, lambda: "Sealed as" in banner(screen) and not screen.busy("check"))
         sha256 = Campaign.open(campaign.folder).manifest.sha256
-        assert sha256 in banner(screen)
+        await until(pilot, lambda: sha256 in banner(screen))
         assert screen.check_action("seal", ()) is None
         assert screen.check_action("edit", ()) is None
 
@@ -137,9 +139,9 @@ async def test_what_blocks_is_listed_and_nothing_is_sealed(tmp_path: Path) -> No
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await reviewed(pilot, app)
         assert screen._section == "problems"
-        assert "2 problems block the seal" in banner(screen)
+        await until(pilot, lambda: "2 problems block the seal" in banner(screen))
         for words in ("BLOCKS", "(R5)", "(R2)", "protocol.toml, line", "→ "):
-            assert words in shown(screen)
+            await until(pilot, lambda w=words: w in shown(screen))
         await pressed(pilot, "s")
         assert isinstance(app.screen, ReviewScreen) and not campaign.sealed
 
@@ -212,46 +214,67 @@ def test_the_editor_is_the_persons(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_editor() is None
 
 
-async def test_a_check_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    campaign = draft_campaign(tmp_path / "one")
-    held, ended = threading.Event(), threading.Event()
-    real = review_facts.watched
+@pytest.fixture
+def held_at_tokens(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Hold work in the middle of counting tokens, until the event is set; every step is told."""
+    monkeypatch.setattr(watching, "_EVERY_S", 0.0)
+    go, real = threading.Event(), Work.report
 
-    def slow(work: Any, folder: Path) -> Any:
-        held.wait(20)
-        try:
-            return real(work, folder)
-        finally:
-            ended.set()
+    def report(self: Work, text: str, done: int | None = None, total: int | None = None) -> None:
+        real(self, text, done, total)
+        if text.startswith("Counting the tokens") and done == 7:
+            go.wait(20)
 
-    monkeypatch.setattr(review_facts, "watched", slow)
-    app = app_on(campaign.folder)
+    monkeypatch.setattr(Work, "report", report)
+    yield go
+    go.set()
+
+
+async def test_a_check_is_cancelled_in_the_middle_of_a_stage(
+    tmp_path: Path, held_at_tokens: threading.Event
+) -> None:
+    app = app_on(draft_campaign(tmp_path / "one").folder)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.current_mode == "review" and app.screen.busy("check"))
         screen = app.screen
-        assert "escape cancels" in banner(screen)
+        words = "Counting the tokens of corpus 'corpus': 7 of 30 entries (23 %)  escape cancels"
+        await until(pilot, lambda: words in banner(screen))
+        work = screen._works["check"]
         await pressed(pilot, "escape")
-        assert "Cancelled. r looks again." in banner(screen)
-        held.set()
-        await until(pilot, ended.is_set)
-        await pilot.pause(0.1)
-        assert screen._review is None
+        await until(pilot, lambda: "Cancelled. r looks again." in banner(screen))
+        held_at_tokens.set()
+        await until(pilot, lambda: not work.alive)
+        await until(pilot, lambda: screen._review is None and "Cancelled" in banner(screen))
         await pressed(pilot, "r")
         await until(pilot, lambda: screen._review is not None)
+        await until(pilot, lambda: "Nothing blocks the seal" in banner(screen))
 
 
-async def test_each_stage_is_reported(tmp_path: Path) -> None:
+async def test_a_seal_is_cancelled_before_it_is_written(
+    tmp_path: Path, held_at_tokens: threading.Event
+) -> None:
     campaign = draft_campaign(tmp_path / "one")
-    said: list[str] = []
-
-    class Spy:
-        def report(self, text: str, done: object = None, total: object = None) -> None:
-            said.append(text)
-
-    review = review_facts.look(Spy(), campaign.folder)
-    assert review.blocking == 0
-    for words in ("protocol and model", "tuning", "corpus 'corpus'", "machine"):
-        assert any(words in text for text in said), said
+    app = app_on(campaign.folder)
+    held_at_tokens.set()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await reviewed(pilot, app)
+        held_at_tokens.clear()
+        await pressed(pilot, "s", "y")
+        await until(pilot, lambda: "Sealing: Counting the tokens" in banner(screen))
+        await until(
+            pilot,
+            lambda: "7 of 30 entries" in banner(screen) and "escape cancels" in banner(screen),
+        )
+        assert app.writing() == ["sealing"]
+        await pressed(pilot, "escape")
+        await until(pilot, lambda: "Cancelling" in banner(screen))
+        held_at_tokens.set()
+        await until(pilot, lambda: not screen.busy("sealing"))
+        await until(pilot, lambda: "Not sealed: cancelled. s seals." in banner(screen))
+        assert not campaign.sealed and not campaign.manifest_file.exists()
+        await pressed(pilot, "s", "y")
+        await until(pilot, lambda: app.snapshot.word == "sealed")
+        await until(pilot, lambda: "Sealed as" in banner(screen))
 
 
 async def test_a_sealed_campaign_that_was_changed_says_so(tmp_path: Path) -> None:
@@ -261,9 +284,9 @@ async def test_a_sealed_campaign_that_was_changed_says_so(tmp_path: Path) -> Non
     app = app_on(campaign.folder)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await reviewed(pilot, app)
-        assert "differs" in banner(screen)
+        await until(pilot, lambda: "differs" in banner(screen))
         screen.action_show_section("problems")
-        assert "is not what was sealed" in shown(screen)
+        await until(pilot, lambda: "is not what was sealed" in shown(screen))
 
 
 async def test_nothing_is_checked_beside_a_run(
@@ -279,9 +302,9 @@ async def test_nothing_is_checked_beside_a_run(
             await until(pilot, lambda: app.snapshot.word in ("running", "paused"))
             screen = app.screen
             assert screen._review is None and not screen.busy("check")
-            assert "would disturb it" in banner(screen)
+            await until(pilot, lambda: "would disturb it" in banner(screen))
             screen.action_show_section("decision")
-            assert "Which batch size" in shown(screen)
+            await until(pilot, lambda: "Which batch size" in shown(screen))
             await pressed(pilot, "r")
             await until(pilot, lambda: screen._review is not None)
 
@@ -290,7 +313,7 @@ async def test_without_a_campaign_the_way_home_is_named(tmp_path: Path) -> None:
     app = app_on(here=tmp_path)
     async with app.run_test(size=(40, 12)) as pilot:
         await pressed(pilot, "2")
-        assert "No campaign is open" in screen_text(app)
+        await until(pilot, lambda: "No campaign is open" in screen_text(app))
         assert app.screen.check_action("look", ()) is None
 
 
@@ -336,10 +359,10 @@ async def test_a_shrunk_window_loses_nothing(tmp_path: Path) -> None:
         before = screen_text(app)
         await pilot.resize_terminal(40, 12)
         await pilot.pause(0.2)
-        assert "Corpus (3 of 6)" in screen_text(app)
+        await until(pilot, lambda: "Corpus (3 of 6)" in screen_text(app))
         await pilot.resize_terminal(120, 40)
         await pilot.pause(0.2)
-        assert screen_text(app) == before
+        await until(pilot, lambda: screen_text(app) == before)
 
 
 @pytest.mark.parametrize(

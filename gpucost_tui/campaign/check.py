@@ -14,23 +14,29 @@ from gpucost_tui.protocol.load import Source
 from gpucost_tui.protocol.problem import Problem
 from gpucost_tui.tasks.registry import create
 from gpucost_tui.text import clean, size
+from gpucost_tui.watch import NOBODY, Watch
 
 #: Room for journal, tables and logs beside the predictions.
 _BASE_BYTES = 20_000_000
 
 
-def check(campaign: Campaign) -> Survey:
+def check(campaign: Campaign, watch: Watch = NOBODY) -> Survey:
     """Look at protocol, corpora, model, environment and disk; problems are gathered, not raised.
 
     Of a sealed campaign every byte is read again and held against the manifest.
+
+    Args:
+        campaign: A draft, or a sealed campaign.
+        watch: Is told of each stage and the entries or bytes done, and may end the look there.
     """
-    found = _sealed(campaign) or survey(campaign)
+    found = _sealed(campaign, watch) or survey(campaign, watch)
+    watch.stage("Looking at disk and devices")
     _disk(found, campaign)
     _device(found)
     return found
 
 
-def _sealed(campaign: Campaign) -> Survey | None:
+def _sealed(campaign: Campaign, watch: Watch) -> Survey | None:
     """Return what stands in the way of running a sealed campaign; None while it is a draft."""
     found = Survey(source=Source("", "the sealed protocol"))
     try:
@@ -41,7 +47,7 @@ def _sealed(campaign: Campaign) -> Survey | None:
         found.add("seal", error)
         return found
     found.protocol = found.manifest.protocol
-    for difference in differences(campaign):
+    for difference in differences(campaign, watch):
         found.add("seal", difference)
     try:
         found.task = create(found.protocol.task)

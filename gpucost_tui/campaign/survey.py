@@ -7,23 +7,15 @@ Reading the corpora is streaming; token counts come from ``tokenizers`` alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from gpucost_tui.campaign.conditions import check_causes
-from gpucost_tui.campaign.fingerprints import columns_sha256, tuning_facts
+from gpucost_tui.campaign.fingerprints import tuning_facts
 from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.relaxed import relaxations
+from gpucost_tui.campaign.survey_corpus import CorpusSurvey, survey_corpus
 from gpucost_tui.campaign.window import check_tasks
-from gpucost_tui.corpus.answers import answers_for, read_answers
-from gpucost_tui.corpus.classes import Distribution, class_distribution, deviations
-from gpucost_tui.corpus.fingerprint import Fingerprint, answers_fingerprint
-from gpucost_tui.corpus.overlap import Overlap, overlap
-from gpucost_tui.corpus.read import read_entries, read_tuning
-from gpucost_tui.corpus.store import sealed_frame
-from gpucost_tui.corpus.tokens import load_tokenizer, strata_frame, strata_summary, truncated
+from gpucost_tui.corpus.tokens import load_tokenizer
 from gpucost_tui.errors import GpucostError
 from gpucost_tui.models import facts as model_facts
 from gpucost_tui.models.facts import ModelFacts
@@ -34,25 +26,10 @@ from gpucost_tui.protocol.problem import Problem, ProtocolError
 from gpucost_tui.protocol.rules import problems as rule_problems
 from gpucost_tui.tasks.base import Task
 from gpucost_tui.tasks.registry import create
-from gpucost_tui.text import clean, count, listed
+from gpucost_tui.text import clean
+from gpucost_tui.watch import NOBODY, Watch
 
-
-@dataclass(slots=True)
-class CorpusSurvey:
-    """What is known of one deliverable's corpus. Fields are None where a problem stands instead."""
-
-    deliverable: str
-    entries: int
-    sha256: str
-    bytes: int
-    columns: dict[str, str]  # sealed columns: name -> fingerprint over (id, value)
-    strata: pl.DataFrame | None = None  # id, tokens, stratum
-    summary: pl.DataFrame | None = None
-    truncated: dict[int, int] = field(default_factory=dict)  # max_length -> entries
-    classes: Distribution | None = None
-    overlap: Overlap | None = None
-    reference: dict[str, Any] | None = None
-    answers: pl.DataFrame | None = None
+__all__ = ["CorpusSurvey", "Survey", "default_name", "survey"]
 
 
 @dataclass(slots=True)
@@ -89,9 +66,15 @@ class Survey:
         self.problems.append(Problem(place, error.what, error.fix or "Correct it", blocking))
 
 
-def survey(campaign: Campaign) -> Survey:
-    """Look at a campaign that is not sealed yet. Problems are gathered, not raised."""
+def survey(campaign: Campaign, watch: Watch = NOBODY) -> Survey:
+    """Look at a campaign that is not sealed yet. Problems are gathered, not raised.
+
+    Args:
+        campaign: A draft.
+        watch: Is told of each stage and the entries or bytes done, and may end the look there.
+    """
     found = Survey()
+    watch.stage("Reading the protocol")
     try:
         found.source, found.protocol = campaign.draft()
     except ProtocolError as error:
@@ -104,10 +87,10 @@ def survey(campaign: Campaign) -> Survey:
     found.problems.extend(check_tasks(found.protocol, found.source))
     found.problems.extend(check_causes(found.protocol, found.source))
     _task(found, found.protocol, found.source)
-    _model(found, found.protocol, found.source)
-    _tuning(found, campaign, found.protocol, found.source)
+    _model(found, found.protocol, found.source, watch)
+    _tuning(found, campaign, found.protocol, found.source, watch)
     for deliverable in found.protocol.deliverables:
-        _corpus(found, campaign, found.protocol, deliverable.name)
+        survey_corpus(found, campaign, found.protocol, deliverable.name, watch)
     prints = {name: one.sha256 for name, one in found.corpora.items()}
     found.problems.extend(relaxations(campaign, found.protocol, found.source, prints))
     return found
@@ -147,18 +130,6 @@ def _task(found: Survey, protocol: Protocol, source: Source) -> None:
         _reachable(found, source, path, group.threshold)
 
 
-def _within(found: Survey, protocol: Protocol, deliverable: str, entries: int) -> None:
-    metric = protocol.quality.metric
-    most = found.task.most_entries(metric) if found.task else None
-    if most is not None and entries > most and found.source is not None:
-        what = (
-            f"{metric} compares every pair of entries and is computed for at most {most:,}; "
-            f"'{clean(deliverable)}' has {entries:,}"
-        )
-        fix = "Take mean_cosine, or give the corpus as several deliverables"
-        found.problems.append(Problem(found.source.where("quality", "metric"), what, fix))
-
-
 def _reachable(
     found: Survey, source: Source, path: tuple[str | int, ...], threshold: float
 ) -> None:
@@ -169,7 +140,7 @@ def _reachable(
         found.problems.append(Problem(source.where(*path), what, "Write a value that is possible"))
 
 
-def _model(found: Survey, protocol: Protocol, source: Source) -> None:
+def _model(found: Survey, protocol: Protocol, source: Source, watch: Watch) -> None:
     wanted, place = protocol.model.source.strip(), source.where("model", "source")
     if not wanted:
         return  # said by the rules
@@ -178,6 +149,7 @@ def _model(found: Survey, protocol: Protocol, source: Source) -> None:
             wanted,
             allow_remote_code=protocol.model.allow_remote_code,
             allow_pickle=protocol.model.allow_pickle,
+            watch=watch,
         )
         found.model_facts = model_facts.read(found.model.folder)
     except GpucostError as error:
@@ -216,7 +188,9 @@ def _length(found: Survey, protocol: Protocol, source: Source) -> None:
             found.problems.append(Problem(place, what, f"Write at least {least}"))
 
 
-def _tuning(found: Survey, campaign: Campaign, protocol: Protocol, source: Source) -> None:
+def _tuning(
+    found: Survey, campaign: Campaign, protocol: Protocol, source: Source, watch: Watch
+) -> None:
     where = source.where("tuning", "declared")
     present = campaign.tuning_file.is_file()
     if protocol.tuning.declared == "none":
@@ -232,169 +206,6 @@ def _tuning(found: Survey, campaign: Campaign, protocol: Protocol, source: Sourc
         found.problems.append(Problem(where, what, "Make the campaign with --tuning"))
         return
     try:
-        found.tuning = tuning_facts(campaign.tuning_file)
+        found.tuning = tuning_facts(campaign.tuning_file, watch)
     except GpucostError as error:
         found.add("tuning", error)
-
-
-def _corpus(found: Survey, campaign: Campaign, protocol: Protocol, deliverable: str) -> None:
-    path = campaign.corpus_file(deliverable)
-    where = f"corpus '{deliverable}'"
-    print_, entries = Fingerprint(), 0
-    try:
-        for entry in read_entries([path]):
-            print_.update(entry.id, entry.text)
-            entries += 1
-    except GpucostError as error:
-        found.add(where, error)
-        return
-    size = path.stat().st_size
-    one = CorpusSurvey(deliverable, entries, print_.hexdigest(), size, {})
-    _within(found, protocol, deliverable, entries)
-    found.corpora[deliverable] = one
-    _overlap(found, campaign, one, path)
-    _strata(found, protocol, one, path)
-    _columns(found, campaign, protocol, one, path)
-    _reference(found, campaign, protocol, one, path)
-
-
-def _overlap(found: Survey, campaign: Campaign, one: CorpusSurvey, path: Path) -> None:
-    if found.tuning is None:
-        return
-    one.overlap = overlap(read_entries([path]), read_tuning([campaign.tuning_file]))
-    where = f"corpus '{one.deliverable}'"
-    try:
-        one.overlap.refuse(where=where)
-    except GpucostError as error:
-        found.add(where, error)
-
-
-def _strata(found: Survey, protocol: Protocol, one: CorpusSurvey, path: Path) -> None:
-    if found.model is None:
-        return
-    where = f"corpus '{one.deliverable}'"
-    try:
-        tokenizer = load_tokenizer(found.model.folder)
-        one.strata = strata_frame(tokenizer, read_entries([path]), protocol.corpus.strata)
-    except GpucostError as error:
-        found.add(where, error)
-        return
-    one.summary = strata_summary(one.strata, protocol.corpus.strata)
-    lengths = {protocol.execution.max_length}
-    lengths |= {
-        changes["max_length"]
-        for changes in protocol.variants.values()
-        if isinstance(changes.get("max_length"), int)
-    }
-    one.truncated = {length: truncated(one.strata, length) for length in sorted(lengths)}
-    off = [
-        f"'{row['stratum']}' has {count(row['entries'], 'entry', 'entries')}, "
-        f"{row['expected_entries']:,} are declared"
-        for row in one.summary.iter_rows(named=True)
-        if row["expected_entries"] not in (None, row["entries"])
-    ]
-    if off:
-        what = f"stratum {'; '.join(off)} (R12)"
-        fix = "Correct `entries` in [[corpus.strata]] or leave it out, or correct the corpus"
-        found.problems.append(Problem(where, what, fix, blocking=False))
-
-
-def _columns(
-    found: Survey, campaign: Campaign, protocol: Protocol, one: CorpusSurvey, path: Path
-) -> None:
-    """Fingerprint the columns that the protocol uses, and look at the classes (R12)."""
-    used = [protocol.corpus.label_column, protocol.reference.column]
-    used += [group.column for group in protocol.quality.subgroups if group.column != "stratum"]
-    # Columns with a meaning of their own are refused by the rules.
-    own = (None, "id", "text")
-    names = [name for name in dict.fromkeys(used) if name is not None and name not in own]
-    where = f"corpus '{one.deliverable}'"
-    try:
-        frame = sealed_frame(path, columns=["id", *names])
-    except GpucostError as error:
-        found.add(where, error)
-        return
-    one.columns = columns_sha256(frame, names)
-    if protocol.corpus.label_column not in names:
-        return
-    if one.strata is not None:
-        frame = frame.with_columns(one.strata["stratum"])
-    try:
-        one.classes = class_distribution(frame, str(protocol.corpus.label_column))
-    except GpucostError as error:
-        found.add(where, error)
-        return
-    source, limit = protocol.corpus.source_distribution, protocol.corpus.max_class_deviation
-    for deviation in deviations(one.classes, source, limit):
-        what = f"{deviation}: more than the declared limit of {limit:.1%} (R12)"
-        fix = "Correct the corpus or the declared source, or let the note say it"
-        found.problems.append(Problem(where, what, fix, blocking=False))
-
-
-def _reference(
-    found: Survey, campaign: Campaign, protocol: Protocol, one: CorpusSurvey, path: Path
-) -> None:
-    """Take the answers from the column named or the file given; they must fit the corpus (R27)."""
-    if protocol.reference.kind == "variant":
-        one.reference = {"variant": protocol.reference.variant}
-        return
-    where = f"reference '{one.deliverable}'"
-    given = campaign.reference_file(one.deliverable)
-    column = protocol.reference.column
-    if column is not None:
-        sources, answer_column = [path], column
-    elif given.is_file():
-        sources, answer_column = [given], "answer"
-    else:
-        what = "there are no answers to hold predictions against (R27)"
-        fix = "Name their column in [reference] column, or make the campaign with --reference"
-        found.problems.append(Problem(where, what, fix))
-        return
-    try:
-        ids = sealed_frame(path, columns=["id"])["id"]
-        answers = answers_for(
-            ids, read_answers(sources, answer_column=answer_column), where=sources[0].name
-        )
-    except GpucostError as error:
-        found.add(where, error)
-        return
-    one.answers = answers
-    pairs = answers.select("id", "answer").iter_rows()
-    one.reference = {"entries": answers.height, "sha256": answers_fingerprint(pairs)}
-    if _fit_task(found, answers, where):
-        _labels(found, protocol, answers, where)
-
-
-def _fit_task(found: Survey, answers: pl.DataFrame, where: str) -> bool:
-    """Labels are no vectors: no prediction could be compared with such an answer."""
-    if found.task is None:
-        return True
-    predicted = found.task.columns_schema()["prediction"]
-    if (predicted == pl.String) == (answers.schema["answer"] == pl.String):
-        return True
-    given, wanted = "labels", "vectors"
-    if predicted == pl.String:
-        given, wanted = wanted, given
-    what = f"the answers are {given}, and {found.task.name} predicts {wanted}"
-    found.problems.append(Problem(where, what, f"Give {wanted}, or correct the task's name"))
-    return False
-
-
-def _labels(found: Survey, protocol: Protocol, answers: pl.DataFrame, where: str) -> None:
-    """Answers that no prediction can equal fail every variant: say so before the seal."""
-    labels = found.model_facts.labels if found.model_facts is not None else None
-    if labels is None or answers.schema["answer"] != pl.String:
-        return
-    mapped = answers["answer"].replace(protocol.reference.label_map)
-    unknown = sorted(set(mapped.unique()) - set(labels))
-    if unknown:
-        entries = int(mapped.is_in(unknown).sum())
-        found.problems.append(
-            Problem(
-                where,
-                f"answers that the model has no label for ({count(entries, 'entry', 'entries')}): "
-                f"{listed(unknown, limit=8)}; its labels: {listed(list(labels), limit=8)}",
-                "Map them in [reference] label_map, or use the model that has these labels",
-                blocking=len(unknown) == mapped.n_unique(),
-            )
-        )

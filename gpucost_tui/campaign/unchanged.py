@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from gpucost_tui.errors import Differs, EnvironmentLacks, GpucostError, InputErr
 from gpucost_tui.models.fingerprint import ModelFile, Seen, verify_unchanged
 from gpucost_tui.models.source import resolve
 from gpucost_tui.text import clean
+from gpucost_tui.watch import NOBODY, Watch
 
 _FIX = "Restore it, or make a new campaign with `gpucost new DIR --from …`"
 
@@ -39,18 +41,18 @@ def ensure_unchanged(campaign: Campaign, *, every_byte: bool = False) -> None:
         EnvironmentLacks: The model is not on this machine.
     """
     manifest = sealed_manifest(campaign)
-    for step in _steps(campaign, manifest, every_byte):
+    for step in _steps(campaign, manifest, every_byte, NOBODY):
         step()
 
 
-def differences(campaign: Campaign) -> list[GpucostError]:
+def differences(campaign: Campaign, watch: Watch = NOBODY) -> list[GpucostError]:
     """Return everything that is not what was sealed, each an error; every byte is read."""
     try:
         manifest = sealed_manifest(campaign)
     except GpucostError as error:
         return [error]
     found: list[GpucostError] = []
-    for step in _steps(campaign, manifest, every_byte=True):
+    for step in _steps(campaign, manifest, every_byte=True, watch=watch):
         try:
             step()
         except GpucostError as error:
@@ -79,15 +81,14 @@ def sealed_manifest(campaign: Campaign) -> Manifest:
 
 
 def _steps(
-    campaign: Campaign, manifest: Manifest, every_byte: bool
+    campaign: Campaign, manifest: Manifest, every_byte: bool, watch: Watch
 ) -> Iterator[Callable[[], None]]:
     yield lambda: _protocol_unchanged(campaign, manifest)
     for deliverable in (d.name for d in manifest.protocol.deliverables):
-        yield lambda name=deliverable: _corpus_unchanged(campaign, manifest, name)  # type: ignore[misc]
-        yield lambda name=deliverable: _strata_unchanged(campaign, manifest, name)  # type: ignore[misc]
-        yield lambda name=deliverable: _reference_unchanged(campaign, manifest, name)  # type: ignore[misc]
-    yield lambda: _tuning_unchanged(campaign, manifest)
-    yield lambda: _model_unchanged(campaign, manifest, every_byte)
+        for one in (_corpus_unchanged, _strata_unchanged, _reference_unchanged):
+            yield partial(one, campaign, manifest, deliverable, watch)
+    yield lambda: _tuning_unchanged(campaign, manifest, watch)
+    yield lambda: _model_unchanged(campaign, manifest, every_byte, watch)
 
 
 # -- protocol, corpora, reference, tuning data -------------------------------------------------
@@ -102,35 +103,45 @@ def _protocol_unchanged(campaign: Campaign, manifest: Manifest) -> None:
             raise _differs("protocol.toml", "the protocol")
 
 
-def _corpus_unchanged(campaign: Campaign, manifest: Manifest, deliverable: str) -> None:
-    corpus_unchanged(campaign.corpus_file(deliverable), manifest.corpus(deliverable))
+def _corpus_unchanged(
+    campaign: Campaign, manifest: Manifest, deliverable: str, watch: Watch
+) -> None:
+    corpus_unchanged(campaign.corpus_file(deliverable), manifest.corpus(deliverable), watch)
 
 
-def corpus_unchanged(path: Path, sealed: dict[str, Any]) -> None:
+def corpus_unchanged(path: Path, sealed: dict[str, Any], watch: Watch = NOBODY) -> None:
     """Hold a corpus file against its entry in the manifest: ids, texts, order, the used columns.
 
     Raises:
         Differs: Names what differs.
     """
     where = f"corpus/{path.name}"
+    entries = sealed["entries"]
     with _as_difference(path, where, "the corpus"):
         print_ = Fingerprint()
-        for entry in read_entries([path]):
+        watch.stage(f"Reading corpus '{clean(path.stem)}'", entries)
+        for entry in watch.each(read_entries([path])):
             print_.update(entry.id, entry.text)
         if print_.hexdigest() != sealed["sha256"]:
             raise _differs(where, "the corpus")
         names = list(sealed["columns"])
-        prints = columns_sha256(sealed_frame(path, columns=["id", *names]), names)
+        watch.stage(f"Reading the columns of corpus '{clean(path.stem)}'", entries)
+        frame = sealed_frame(path, columns=["id", *names], watch=watch)
+        prints = columns_sha256(frame, names, watch)
     for name, expected in sealed["columns"].items():
         if prints[name] != expected:
             raise _differs(where, f"column '{clean(name, limit=60)}' of the corpus")
 
 
-def _strata_unchanged(campaign: Campaign, manifest: Manifest, deliverable: str) -> None:
+def _strata_unchanged(
+    campaign: Campaign, manifest: Manifest, deliverable: str, watch: Watch
+) -> None:
     path = campaign.strata_file(deliverable)
     where = f"corpus/{path.name}"
+    entries = manifest.corpus(deliverable)["entries"]
+    watch.stage(f"Reading the strata of corpus '{clean(deliverable)}'", entries)
     try:
-        found = strata_sha256(pl.read_parquet(path))
+        found = strata_sha256(pl.read_parquet(path), watch)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = clean(next(iter(str(error).splitlines()), type(error).__name__), limit=120)
         raise _differs(where, "the strata", f"it can't be read ({reason})") from None
@@ -138,11 +149,13 @@ def _strata_unchanged(campaign: Campaign, manifest: Manifest, deliverable: str) 
         raise _differs(where, "the strata")
 
 
-def _reference_unchanged(campaign: Campaign, manifest: Manifest, deliverable: str) -> None:
-    reference_unchanged(campaign.reference_file(deliverable), manifest.corpus(deliverable))
+def _reference_unchanged(
+    campaign: Campaign, manifest: Manifest, deliverable: str, watch: Watch
+) -> None:
+    reference_unchanged(campaign.reference_file(deliverable), manifest.corpus(deliverable), watch)
 
 
-def reference_unchanged(path: Path, sealed: dict[str, Any]) -> None:
+def reference_unchanged(path: Path, sealed: dict[str, Any], watch: Watch = NOBODY) -> None:
     """Hold a file of answers against its corpus's entry in the manifest.
 
     Raises:
@@ -152,18 +165,21 @@ def reference_unchanged(path: Path, sealed: dict[str, Any]) -> None:
     if expected is None:
         return  # the reference is a variant
     where = f"reference/{path.name}"
+    about = f"the answers for corpus '{clean(path.stem)}'"
+    watch.stage(f"Reading {about}", sealed["entries"])
     with _as_difference(path, where, "the reference"):
-        answers = answers_frame(read_answers([path]))
-    if answers_fingerprint(answers.select("id", "answer").iter_rows()) != expected:
+        answers = answers_frame(watch.each(read_answers([path])))
+    watch.stage(f"Comparing {about}", answers.height)
+    if answers_fingerprint(watch.each(answers.select("id", "answer").iter_rows())) != expected:
         raise _differs(where, "the reference")
 
 
-def _tuning_unchanged(campaign: Campaign, manifest: Manifest) -> None:
+def _tuning_unchanged(campaign: Campaign, manifest: Manifest, watch: Watch) -> None:
     expected = manifest.json["tuning"].get("sha256")
     if expected is None or not campaign.tuning_file.exists():
         return  # the overlap was checked at the seal; nothing later reads this file
     with _as_difference(campaign.tuning_file, "tuning/tuning.jsonl", "the tuning data"):
-        if tuning_facts(campaign.tuning_file)["sha256"] != expected:
+        if tuning_facts(campaign.tuning_file, watch)["sha256"] != expected:
             raise _differs("tuning/tuning.jsonl", "the tuning data")
 
 
@@ -216,15 +232,23 @@ def place_model(campaign: Campaign, folder: str | Path) -> None:
     _model_in(campaign, manifest, place.resolve(), seen=None)
 
 
-def _model_unchanged(campaign: Campaign, manifest: Manifest, every_byte: bool) -> None:
+def _model_unchanged(
+    campaign: Campaign, manifest: Manifest, every_byte: bool, watch: Watch
+) -> None:
     folder = model_folder(campaign)
     seen = None if every_byte else _seen(campaign, manifest, folder)
-    _model_in(campaign, manifest, folder, seen)
+    _model_in(campaign, manifest, folder, seen, watch)
 
 
-def _model_in(campaign: Campaign, manifest: Manifest, folder: Path, seen: Seen | None) -> None:
+def _model_in(
+    campaign: Campaign,
+    manifest: Manifest,
+    folder: Path,
+    seen: Seen | None,
+    watch: Watch = NOBODY,
+) -> None:
     files = [ModelFile(**entry) for entry in manifest.json["model"]["files"]]
-    now = verify_unchanged(folder, files, seen)
+    now = verify_unchanged(folder, files, seen, watch)
     if seen == now:
         return
     known = campaign.sources().get("model", {})

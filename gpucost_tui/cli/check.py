@@ -29,9 +29,11 @@ def check(folder: str, trial: bool, as_json: bool) -> None:
     memory is shown: never a duration."""
     from gpucost_tui.campaign.check import check as look
     from gpucost_tui.campaign.folder import Campaign
+    from gpucost_tui.cli.live import watched
 
     campaign = Campaign.open(folder)
-    found = look(campaign)
+    with watched() as watch:
+        found = look(campaign, watch)
     tried = _tried(campaign, found) if trial and not found.blocking else []
     if as_json:
         problems = [problem.to_json() for problem in found.problems]

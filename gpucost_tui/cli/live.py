@@ -1,4 +1,4 @@
-"""The progress display of a run in the foreground: one line that moves, one line per attempt."""
+"""What goes on in the foreground: one line that moves; of a run also a line per attempt."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import click
@@ -14,8 +15,48 @@ if TYPE_CHECKING:
     from gpucost_tui.campaign.fold import Attempt, State
     from gpucost_tui.campaign.progress import ProgressFile
     from gpucost_tui.campaign.runner import Listener
+    from gpucost_tui.watch import Step, Watch
 
 _EVERY_S = 0.2
+
+
+class MovingLine:
+    """One line on a terminal's standard error that is written over and over; elsewhere nothing."""
+
+    def __init__(self, *, wanted: bool = True) -> None:
+        self.moves = wanted and sys.stderr.isatty()
+
+    def show(self, line: str) -> None:
+        if self.moves:
+            try:
+                sys.stderr.write("\r\x1b[K" + line)
+                sys.stderr.flush()
+            except OSError:
+                self.moves = False
+
+    def erase(self) -> None:
+        self.show("")
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Watch]:
+    """Give a watch: what it is told stands on a moving line, which is gone at the end."""
+    from rich.cells import cell_len, chop_cells
+
+    from gpucost_tui.text import clean
+    from gpucost_tui.watch import NOBODY, Told
+
+    line = MovingLine()
+
+    def tell(step: Step) -> None:
+        words = clean(f"{step} …")
+        width = max(shutil.get_terminal_size().columns - 1, 1)
+        line.show(words if cell_len(words) <= width else chop_cells(words, width)[0])
+
+    try:
+        yield Told(tell) if line.moves else NOBODY
+    finally:
+        line.erase()
 
 
 class Display:
@@ -23,14 +64,14 @@ class Display:
 
     def __init__(self, *, detached: bool = False, synthetic: bool = False) -> None:
         self._synthetic = synthetic
-        self._moving = sys.stderr.isatty() and not detached
+        self._line = MovingLine(wanted=not detached)
         self._shown = 0.0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._erase()
+        self._line.erase()
 
     def listener(self) -> Listener:
         from gpucost_tui.campaign.runner import Listener
@@ -39,31 +80,20 @@ class Display:
 
     def _message(self, progress: ProgressFile) -> None:
         now = time.monotonic()
-        if not self._moving or now - self._shown < _EVERY_S:
+        if not self._line.moves or now - self._shown < _EVERY_S:
             return
         self._shown = now
         width = shutil.get_terminal_size().columns - 1
-        self._move(moving_line(progress, width))
+        self._line.show(moving_line(progress, width))
 
     def _attempt(self, attempt: Attempt, state: State) -> None:
         self._say(attempt_line(attempt, synthetic=self._synthetic))
 
     def _say(self, sentence: str) -> None:
-        self._erase()
+        self._line.erase()
         # A terminal that is gone must not end the run: the hang-up's signal decides about that.
         with contextlib.suppress(OSError):
             click.echo(sentence, err=True)
-
-    def _erase(self) -> None:
-        self._move("")
-
-    def _move(self, line: str) -> None:
-        if self._moving:
-            try:
-                sys.stderr.write("\r\x1b[K" + line)
-                sys.stderr.flush()
-            except OSError:
-                self._moving = False
 
 
 def moving_line(progress: ProgressFile, width: int) -> str:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import click
 
-from gpucost_tui.cli.common import campaign_argument, json_option, print_json, typed
+from gpucost_tui.cli.common import (
+    campaign_argument,
+    json_option,
+    print_json,
+    take_over_option,
+    typed,
+)
 
 
 @click.command()
 @campaign_argument
+@take_over_option
 @json_option
-def seal(folder: str, as_json: bool) -> None:
+def seal(folder: str, take_over: bool, as_json: bool) -> None:
     """Freeze protocol, corpus, reference and model; print the manifest's SHA-256."""
     from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.campaign.seal import seal as freeze
+    from gpucost_tui.cli.live import watched
     from gpucost_tui.text import clean
 
-    manifest, found = freeze(Campaign.open(folder))
+    with watched() as watch:
+        manifest, found = freeze(Campaign.open(folder), watch, take_over=take_over)
     notes = [problem.to_json() for problem in found.problems]
     if as_json:
         print_json({"manifest": manifest.sha256, "notes": notes})

@@ -18,6 +18,7 @@ from gpucost_tui.corpus.sources import Source, columns_of, text_lines
 from gpucost_tui.errors import EnvironmentLacks, InputError
 from gpucost_tui.files import canonical_json, replacing
 from gpucost_tui.text import clean
+from gpucost_tui.watch import NOBODY, Watch
 
 _CHUNK = 65_536
 _RESTORE = "Restore the campaign's sealed files"
@@ -93,7 +94,9 @@ def _damaged(source: Source, line: int) -> InputError:
     return InputError("the line is no sealed entry", where=source.at(line), fix=_RESTORE)
 
 
-def sealed_frame(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+def sealed_frame(
+    path: Path, columns: Sequence[str] | None = None, watch: Watch = NOBODY
+) -> pl.DataFrame:
     """Return a sealed corpus as a frame, in order.
 
     ``id`` and ``text`` are String. Another column gets its type from all of its values, never from
@@ -103,6 +106,7 @@ def sealed_frame(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
 
     Args:
         columns: Names to return, in this order; without it ``id``, ``text`` and the others by name.
+        watch: Is told of the entries read.
 
     Raises:
         InputError: A line of the file is damaged, or no entry has such a column.
@@ -114,7 +118,7 @@ def sealed_frame(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
     found: dict[str, list[Value]] = {}
     others_here: set[str] = set()
     height = 0
-    for chunk in _chunks(read_sealed(path)):
+    for chunk in _chunks(watch.each(read_sealed(path))):
         for name, parts in fixed.items():
             values = [getattr(entry, name) for entry in chunk]
             parts.append(pl.Series(name, values, dtype=pl.String))

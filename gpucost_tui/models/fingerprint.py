@@ -9,9 +9,12 @@ from pathlib import Path
 from gpucost_tui.errors import Differs, InputError
 from gpucost_tui.files import canonical_json, sha256_bytes, sha256_file
 from gpucost_tui.models import layout
+from gpucost_tui.watch import NOBODY, Watch
 
 #: path -> (size in bytes, modification time in nanoseconds) of files that were found unchanged
 Seen = dict[str, tuple[int, int]]
+
+_READING = "Reading the model's files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +32,38 @@ def fingerprint(files: Iterable[ModelFile]) -> str:
     return sha256_bytes(canonical_json(pairs))
 
 
-def hash_files(folder: Path, paths: Iterable[str]) -> tuple[ModelFile, ...]:
+def hash_files(folder: Path, paths: Iterable[str], watch: Watch = NOBODY) -> tuple[ModelFile, ...]:
     """Hash files of a folder.
 
     Raises:
         InputError: One can't be read.
     """
-    return tuple(_hash(folder, path) for path in sorted(paths))
+    paths = sorted(paths)
+    watch.stage(_READING, _size(folder, paths), "bytes")
+    return tuple(_hash(folder, path, watch) for path in paths)
 
 
-def _hash(folder: Path, path: str) -> ModelFile:
+def _size(folder: Path, paths: Iterable[str]) -> int | None:
     try:
-        return ModelFile(path, (folder / path).stat().st_size, sha256_file(folder / path))
+        return sum((folder / path).stat().st_size for path in paths)
+    except OSError:
+        return None  # hashing that file says it
+
+
+def _hash(folder: Path, path: str, watch: Watch) -> ModelFile:
+    try:
+        size = (folder / path).stat().st_size
+        return ModelFile(path, size, sha256_file(folder / path, watch.add))
     except OSError as error:
         place = str(folder / path)
         raise InputError(f"can't be read ({error.strerror})", where=place) from error
 
 
 def verify_unchanged(
-    folder: Path, files: Iterable[ModelFile], seen: Mapping[str, tuple[int, int]] | None = None
+    folder: Path,
+    files: Iterable[ModelFile],
+    seen: Mapping[str, tuple[int, int]] | None = None,
+    watch: Watch = NOBODY,
 ) -> Seen:
     """Check that a model still is what was sealed.
 
@@ -56,6 +72,7 @@ def verify_unchanged(
         files: The sealed files.
         seen: What an earlier call returned: files with the same size and modification time are
             not hashed again.
+        watch: Is told of the bytes read.
 
     Returns:
         Size and modification time of every file, for the next call.
@@ -65,6 +82,7 @@ def verify_unchanged(
     """
     files = tuple(files)
     now: Seen = {}
+    watch.stage(_READING, sum(file.bytes for file in files), "bytes")
     for file in files:
         path = folder / file.path
         try:
@@ -75,8 +93,9 @@ def verify_unchanged(
             raise InputError(f"can't be read ({error.strerror})", where=str(path)) from error
         now[file.path] = (state.st_size, state.st_mtime_ns)
         if seen is not None and seen.get(file.path) == now[file.path]:
+            watch.add(file.bytes)
             continue
-        if state.st_size != file.bytes or _hash(folder, file.path).sha256 != file.sha256:
+        if state.st_size != file.bytes or _hash(folder, file.path, watch).sha256 != file.sha256:
             raise _differs(path, "is no longer the file that was sealed")
     _refuse_additions(folder, {file.path for file in files})
     return now

@@ -14,6 +14,8 @@ from typing import Any
 
 from gpucost_tui.errors import EnvironmentLacks, GpucostError, InputError
 from gpucost_tui.models import layout
+from gpucost_tui.text import clean
+from gpucost_tui.watch import NOBODY, Cancelled, Watch
 
 _OFFLINE = "downloads are switched off"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -39,7 +41,13 @@ def parse(source: str) -> tuple[str, str | None] | None:
 
 
 def fetch(
-    name: str, revision: str | None, *, pickle: bool, code: bool, offline: bool | None
+    name: str,
+    revision: str | None,
+    *,
+    pickle: bool,
+    code: bool,
+    offline: bool | None,
+    watch: Watch = NOBODY,
 ) -> Snapshot:
     """Download the files that matter, or find them in the cache.
 
@@ -49,6 +57,7 @@ def fetch(
         pickle: Take pickled weights where there are no others.
         code: Take Python files too.
         offline: True uses the cache alone; None follows HF_HUB_OFFLINE.
+        watch: Is told of the bytes that come.
 
     Raises:
         EnvironmentLacks: No access, no network, not in the cache, no room on the disk.
@@ -60,17 +69,20 @@ def fetch(
     try:
         if offline or constants.HF_HUB_OFFLINE:
             return _cached(name, revision, where, _OFFLINE)
-        return _online(name, revision, where, pickle=pickle, code=code)
-    except GpucostError:
+        return _online(name, revision, where, watch, pickle=pickle, code=code)
+    except (GpucostError, Cancelled):
         raise
     except Exception as error:
         # The boundary to the library and to its HTTP client, whose errors differ by release.
         raise _sentence(error, where) from error
 
 
-def _online(name: str, revision: str | None, where: str, *, pickle: bool, code: bool) -> Snapshot:
+def _online(
+    name: str, revision: str | None, where: str, watch: Watch, *, pickle: bool, code: bool
+) -> Snapshot:
     from huggingface_hub import HfApi, constants, snapshot_download
 
+    watch.stage(f"Asking the hub for '{clean(where)}'")
     try:
         info = HfApi().model_info(name, revision=revision)
     except Exception as error:
@@ -87,12 +99,45 @@ def _online(name: str, revision: str | None, where: str, *, pickle: bool, code: 
         raise InputError("the revision has no file of a model", where=where)
     store = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
     absent = [n for n in wanted if not (store / "snapshots" / commit / n).exists()]
+    if absent:
+        watch.stage(f"Downloading '{clean(where)}'", unit="bytes")
     begun = time.perf_counter()
     # By the revision's own name, so that the cache knows it offline; the folder is the commit.
     patterns = [glob.escape(n) for n in wanted]
-    folder = Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
+    folder = Path(
+        snapshot_download(
+            name, revision=revision, allow_patterns=patterns, tqdm_class=_bar_past(watch)
+        )
+    )
     took = time.perf_counter() - begun if absent else None
     return Snapshot(folder, folder.name, took, ())
+
+
+def _bar_past(watch: Watch) -> type[Any]:
+    """Return the library's progress bar, whose bytes go past a watch.
+
+    The library feeds bars for transferred and for written bytes; the one that leads is shown. Where
+    its downloader is native code, a cancel is heard when it has ended.
+    """
+    from huggingface_hub import utils
+
+    library_bar: Any = utils.tqdm  # type: ignore[attr-defined]
+
+    class Bar(library_bar):  # type: ignore[misc]
+        leading = 0
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            self._in_bytes, self._so_far = options.get("unit") == "B", 0
+            super().__init__(*args, **options)
+
+        def update(self, n: float | None = 1) -> Any:
+            if self._in_bytes:
+                self._so_far += int(n or 0)
+                Bar.leading = max(Bar.leading, self._so_far)
+                watch.reach(Bar.leading, int(self.total) if self.total else None)
+            return super().update(n)
+
+    return Bar
 
 
 def _cached(name: str, revision: str | None, where: str, why: str) -> Snapshot:

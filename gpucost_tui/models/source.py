@@ -10,6 +10,7 @@ import gpucost_tui
 from gpucost_tui.errors import EnvironmentLacks, InputError
 from gpucost_tui.models import hub, layout, weights
 from gpucost_tui.models.fingerprint import ModelFile, fingerprint, hash_files
+from gpucost_tui.watch import NOBODY, Watch
 
 _ALLOW_CODE = "Set allow_remote_code = true under [model] in the protocol if you trust it"
 _ALLOW_PICKLE = (
@@ -44,6 +45,7 @@ def resolve(
     allow_remote_code: bool = False,
     allow_pickle: bool = False,
     offline: bool | None = None,
+    watch: Watch = NOBODY,
 ) -> ResolvedModel:
     """Find a model, check its files and fingerprint them. No tensor is loaded, no code is run.
 
@@ -52,16 +54,17 @@ def resolve(
         allow_remote_code: Accept a model whose configuration names Python code of its own.
         allow_pickle: Accept pickled weights where there are no safetensors.
         offline: True looks only in the cache; None follows HF_HUB_OFFLINE.
+        watch: Is told of the bytes downloaded and read.
 
     Raises:
         InputError: No such model, or its files are incomplete, corrupt or not allowed.
         EnvironmentLacks: No access, no network, not cached, no room.
     """
-    kind, folder, name, snapshot = _locate(source, allow_remote_code, allow_pickle, offline)
+    kind, folder, name, snapshot = _locate(source, allow_remote_code, allow_pickle, offline, watch)
     pickle = check_folder(folder, allow_remote_code=allow_remote_code, allow_pickle=allow_pickle)
     weights.check(folder, pickle=pickle)
     roles = layout.relevant(layout.names(folder), pickle=pickle, code=allow_remote_code)
-    files = hash_files(folder, roles)
+    files = hash_files(folder, roles, watch)
     notes = list(snapshot.notes) if snapshot else []
     if pickle:
         notes.append("the weights are a pickle, which runs code when it is loaded (allowed)")
@@ -81,7 +84,7 @@ def resolve(
 
 
 def _locate(
-    source: str, code: bool, pickle: bool, offline: bool | None
+    source: str, code: bool, pickle: bool, offline: bool | None, watch: Watch
 ) -> tuple[Literal["folder", "hub", "demo"], Path, str, hub.Snapshot | None]:
     if source == "demo":
         folder = Path(gpucost_tui.__file__).resolve().parent / "demo" / "model"
@@ -113,7 +116,7 @@ def _locate(
             where=source,
             fix="Name a folder, 'demo', or a Hugging Face model as org/name@revision",
         )
-    snapshot = hub.fetch(*named, pickle=pickle, code=code, offline=offline)
+    snapshot = hub.fetch(*named, pickle=pickle, code=code, offline=offline, watch=watch)
     return "hub", snapshot.folder, named[0], snapshot
 
 

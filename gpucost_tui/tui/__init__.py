@@ -34,9 +34,10 @@ another. Nothing a place does may end a run: runs belong to a detached runner.
 daemon thread; every outcome comes back as a message, and the callbacks run in the event loop. A
 second work of one name supersedes the first, whose outcome is dropped. ``work.report(text, done,
 total)`` shows progress and raises :class:`~gpucost_tui.tui.work.Cancelled` once
-:meth:`Worker.cancel` was called. Errors of :mod:`gpucost_tui.errors` reach ``failed`` as their
-sentence, cleaned. A thread never touches a widget. ``writes=True`` marks work that changes files:
-the app asks before it is left behind.
+:meth:`Worker.cancel` was called; ``work.watch()`` is the same for the core's long loops, which tell
+it each stage and the entries or bytes done. Errors of :mod:`gpucost_tui.errors` reach ``failed`` as
+their sentence, cleaned. A thread never touches a widget. ``writes=True`` marks work that changes
+files: the app asks before it is left behind.
 
 **Text from outside** passes :mod:`gpucost_tui.tui.safe` once: ``plain`` for widgets, ``filled`` for
 a template with values, ``cell`` for tables (a ``DataTable`` is handed nothing else), ``fit`` to cut

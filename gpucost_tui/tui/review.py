@@ -56,7 +56,7 @@ class ReviewScreen(PlaceScreen):
         Binding("r", "look", "Check", tooltip="Look at everything again"),
         Binding("right,l", "section(1)", "Next section", tooltip="Next section", show=False),
         Binding("left,h", "section(-1)", "Section before", tooltip="Section before", show=False),
-        Binding("escape", "cancel", "Cancel", tooltip="Cancel the check", show=False),
+        Binding("escape", "cancel", "Cancel", tooltip="Cancel the check or seal", show=False),
     ]
 
     def __init__(self) -> None:
@@ -142,11 +142,13 @@ class ReviewScreen(PlaceScreen):
         self._paint()
 
     def action_cancel(self) -> None:
-        """Cancel the check; it ends at the border of its stage, and its outcome is dropped."""
+        """Cancel the check, or a seal that is not being written yet; both end where they stand."""
         if self.cancel("check"):
             self._failure = "Cancelled. r looks again."
             self._works.pop("check", None)
             self._paint()
+        elif self.cancel("sealing"):
+            self._banner(plain("… Cancelling the seal"))
 
     # Painting
 
@@ -333,16 +335,22 @@ class ReviewScreen(PlaceScreen):
             lambda work: seal_it(work, review.folder),
             done=self._sealed,
             failed=self._not_sealed,
-            progress=lambda text, done, total: self._banner(filled("… Sealing: $x", x=text)),
+            progress=self._sealing,
             writes=True,
         )
+        self._sealing("Looking", None, None)
+
+    def _sealing(self, text: str, done: int | None, total: int | None) -> None:
+        self._banner(filled("… Sealing: $x  [$text-muted]escape cancels[/]", x=text))
 
     def _sealed(self, sha256: str) -> None:
         self.gpucost.say(f"Sealed as {sha256}. Next: 4 Run.", timeout=15)
         self.gpucost.context.nudge()
 
     def _not_sealed(self, why: str) -> None:
-        self._failure = f"Not sealed: {why}"
+        self._failure = (
+            "Not sealed: cancelled. s seals." if why == "Cancelled." else (f"Not sealed: {why}")
+        )
         self._paint()
 
 

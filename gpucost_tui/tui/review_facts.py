@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gpucost_tui.tui.work import Work
 
 if TYPE_CHECKING:
-    from gpucost_tui.campaign.folder import Campaign, Manifest
+    from gpucost_tui.campaign.folder import Manifest
     from gpucost_tui.campaign.survey import Survey
-    from gpucost_tui.protocol.load import Source
     from gpucost_tui.protocol.model import Protocol
 
 
@@ -32,18 +31,19 @@ class Review:
 
 
 def look(work: Work, folder: Path) -> Review:
-    """Look at everything that a seal freezes; reports each stage and can be cancelled between them.
+    """Look at everything that a seal freezes; tells each stage and how far it is.
 
     Raises:
         NotACampaign, Differs: Of the core.
-        Cancelled: Between two stages.
+        Cancelled: Within a stage.
     """
     work.report("Looking")
     from gpucost_tui.campaign.check import check
+    from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.environment.host import host_id, host_record
 
-    campaign = watched(work, folder)
-    found = check(campaign)
+    campaign = Campaign.open(folder)
+    found = check(campaign, work.watch())
     work.report("Asking the machine")
     host = host_record()
     manifest = None
@@ -59,37 +59,11 @@ def seal_it(work: Work, folder: Path) -> str:
     Raises:
         Refused: Problems block it, or it is sealed already.
         EnvironmentLacks: The disk refuses.
+        Cancelled: Before the seal was written; nothing is sealed.
     """
-    work.report("Sealing")
+    work.report("Looking")
+    from gpucost_tui.campaign.folder import Campaign
     from gpucost_tui.campaign.seal import seal
 
-    manifest, _ = seal(watched(work, folder))
+    manifest, _ = seal(Campaign.open(folder), work.watch())
     return manifest.sha256
-
-
-def watched(work: Work, folder: Path) -> Campaign:
-    """Return the campaign so that each stage of a look at it is reported, and can be the last.
-
-    The core asks a campaign for a file when it begins to read it: there lies the border of a stage.
-    """
-    from gpucost_tui.campaign.folder import Campaign
-
-    class Watched(Campaign):
-        def draft(self) -> tuple[Source, Protocol]:
-            work.report("Reading protocol and model")
-            return super().draft()
-
-        def corpus_file(self, deliverable: str) -> Path:
-            work.report(f"Reading corpus '{deliverable}'")
-            return super().corpus_file(deliverable)
-
-        def reference_file(self, deliverable: str) -> Path:
-            work.report(f"Reading the reference of '{deliverable}'")
-            return super().reference_file(deliverable)
-
-        @property
-        def tuning_file(self) -> Path:
-            work.report("Reading the tuning data")
-            return super().tuning_file
-
-    return Watched.open(folder)

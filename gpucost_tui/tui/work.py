@@ -16,12 +16,11 @@ from textual.message_pump import MessagePump
 from gpucost_tui.errors import GpucostError
 from gpucost_tui.text import clean
 from gpucost_tui.tui.messages import WorkEnded, WorkProgressed
+from gpucost_tui.watch import Cancelled, Step, Told
+
+__all__ = ["Cancelled", "Work", "Worker", "program_error"]
 
 _numbers = itertools.count(1)
-
-
-class Cancelled(Exception):
-    """The person asked this work to end."""
 
 
 class Work:
@@ -63,6 +62,14 @@ class Work:
         if self._cancelled.is_set():
             raise Cancelled
         self._owner.post_message(WorkProgressed(self, text, done, total))
+
+    def watch(self) -> Told:
+        """Return what the core tells of its long loops; a cancel ends them."""
+
+        def tell(step: Step) -> None:
+            self.report(str(step), step.done, step.total)
+
+        return Told(tell)
 
     def run(self, function: Callable[[Work], Any]) -> None:
         try:
