@@ -122,7 +122,7 @@ async def test_help_tells_of_what_has_the_focus(tmp_path: Path) -> None:
         for words in ("In focus: a table (Campaigns)", "Everywhere", "Leave; a run goes on"):
             assert words in shown
         await pressed(pilot, "escape", "d", "f1")
-        assert "text field" in screen_text(app)
+        await until(pilot, lambda: "text field" in screen_text(app))
 
 
 async def test_theme_and_place_come_back(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ async def test_quitting_asks_while_files_are_written(tmp_path: Path) -> None:
         await pilot.pause()
         app.screen.work("writing", lambda work: held.wait(20), writes=True)
         await pressed(pilot, "ctrl+q")
-        assert "Leave now?" in screen_text(app)
+        await until(pilot, lambda: "Leave now?" in screen_text(app))
         await pressed(pilot, "n")
         held.set()
         await until(pilot, lambda: not app.writing())

@@ -97,7 +97,7 @@ async def test_a_shrunk_window_loses_nothing(tmp_path: Path) -> None:
         await pressed(pilot, "down")
         await pilot.resize_terminal(40, 12)
         await pilot.pause()
-        assert "›4" in screen_text(app)
+        await until(pilot, lambda: "›4" in screen_text(app))
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
         assert numbers(app) == [3, 4]
@@ -108,13 +108,13 @@ async def test_empty_states_say_what_to_do(tmp_path: Path) -> None:
     app = app_on(here=tmp_path)
     async with app.run_test() as pilot:
         await pressed(pilot, "5")
-        assert "No campaign is open" in screen_text(app)
-        assert "opens a raw table file" in screen_text(app)
+        await until(pilot, lambda: "No campaign is open" in screen_text(app))
+        await until(pilot, lambda: "opens a raw table file" in screen_text(app))
     app = app_on(sealed_campaign(tmp_path / "one").folder)
     async with app.run_test() as pilot:
         await there(pilot)
         await until(pilot, lambda: "No attempt yet" in screen_text(app))
-        assert "Run makes its attempts" in screen_text(app)
+        await until(pilot, lambda: "Run makes its attempts" in screen_text(app))
 
 
 async def test_new_attempts_appear_while_a_run_goes_on(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_quick_filters_add_up_and_escape_takes_them_back(tmp_path: Path) -
         await settled(pilot, [2, 4])
         await pressed(pilot, "f")
         await settled(pilot, [2])
-        assert "failed · variant batch-4" in screen_text(app)
+        await until(pilot, lambda: "failed · variant batch-4" in screen_text(app))
         await pressed(pilot, "x")
         await until(pilot, lambda: "No attempt is left" in screen_text(app))
         await pressed(pilot, "escape")
@@ -175,7 +175,7 @@ async def test_sort_by_any_column_and_turn_it_round(tmp_path: Path) -> None:
         options.highlighted = 1 + list(SCHEMA).index("variant")
         await pressed(pilot, "enter")
         await settled(pilot, [1, 6, 2, 4, 3, 5])
-        assert "by variant ↑" in screen_text(app)
+        await until(pilot, lambda: "by variant ↑" in screen_text(app))
         await pressed(pilot, "r")
         await settled(pilot, [3, 5, 2, 4, 1, 6])
         await pilot.click(VirtualTable, offset=(1, 0))
@@ -233,7 +233,7 @@ async def test_details_open_and_go_to_the_next(tmp_path: Path) -> None:
         await until(pilot, lambda: "Attempt 1" in screen_text(app))
         await pressed(pilot, "n")
         await until(pilot, lambda: "Attempt 2" in screen_text(app))
-        assert "✗ failed" in screen_text(app)
+        await until(pilot, lambda: "✗ failed" in screen_text(app))
         await pressed(pilot, "b")
         await until(pilot, lambda: "Attempt 1" in screen_text(app))
         await pressed(pilot, "p")
@@ -366,6 +366,28 @@ async def test_one_dot_a_pass(tmp_path: Path, size: tuple[int, int]) -> None:
         await settled(pilot, [3, 4])
         await pressed(pilot, "d")
         await until(pilot, lambda: "Only what is shown: rejected" in screen_text(app))
+        assert not app.screen.busy("predictions")  # those of all passes are not those of two
+
+
+async def test_quality_and_flips_stand_below_the_durations(tmp_path: Path) -> None:
+    campaign = finished(tmp_path / "one")
+    app = app_on(campaign.folder)
+
+    def said() -> str:
+        return str(app.screen.query_one("#dots", Static).render())
+
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot)
+        await pressed(pilot, "d")
+        await until(pilot, lambda: "Entries predicted differently" in said())
+        assert said().index("●") < said().index("Quality, the lowest of the passes:")
+        assert "batch-1 and batch-4" in said().split("Entries predicted differently")[1]
+        assert "0 of 30" in said()
+        await pressed(pilot, "escape")
+        next(campaign.folder.glob("attempts/0001-*/predictions.parquet")).unlink()
+        await pressed(pilot, "d")
+        await until(pilot, lambda: "not compared, the predictions of attempt 1" in said())
+        assert "●" in said()
 
 
 # Export and table files
@@ -416,7 +438,7 @@ async def test_a_table_filled_by_hand_opens(tmp_path: Path) -> None:
         app.screen.query_one(Input).value = "mine.csv"
         await pressed(pilot, "enter")
         await until(pilot, lambda: "2 attempts" in screen_text(app))
-        assert "007" in screen_text(app) and "✗ failed" in screen_text(app)
+        await until(pilot, lambda: "007" in screen_text(app) and "✗ failed" in screen_text(app))
         await pressed(pilot, "enter")
         await until(pilot, lambda: "Attempt of line 2" in screen_text(app))
         await pressed(pilot, "p")
@@ -469,8 +491,8 @@ async def test_all_known_campaigns_together(tmp_path: Path) -> None:
         await opened(pilot)
         await pressed(pilot, "a")
         await until(pilot, lambda: len(numbers(app)) == 12)
-        assert "not read: three" in screen_text(app)
-        assert screen_text(app).count("ran ") >= 2  # the campaign's name is a frozen column
+        await until(pilot, lambda: "not read: three" in screen_text(app))
+        await until(pilot, lambda: screen_text(app).count("ran ") >= 2)
         await pressed(pilot, "d")
         await until(pilot, lambda: "median s" in screen_text(app))
         await pressed(pilot, "escape", "end", "enter")
@@ -603,10 +625,10 @@ async def test_only_rows_in_sight_are_fetched() -> None:
         await pilot.pause()
         table.focus()
         await pressed(pilot, "end", "pageup", "home", "pagedown", "down")
-        assert "row 24" in screen_text(app) or "row 23" in screen_text(app)
+        await until(pilot, lambda: "row 24" in screen_text(app) or "row 23" in screen_text(app))
         table.cursor = 654_321
         await pilot.pause()
-        assert "row 654321" in screen_text(app)
+        await until(pilot, lambda: "row 654321" in screen_text(app))
         assert sum(count for _, count in rows.asked) < 3_000
 
 
@@ -657,7 +679,7 @@ async def test_without_colours_states_have_glyph_and_word(tmp_path: Path, colour
     app = app_on(finished(tmp_path / "one").folder)
     async with app.run_test() as pilot:
         await opened(pilot)
-        assert "›1" in screen_text(app) and "✗ failed" in screen_text(app)
+        await until(pilot, lambda: "›1" in screen_text(app) and "✗ failed" in screen_text(app))
 
 
 async def test_help_and_footer(tmp_path: Path) -> None:
@@ -668,7 +690,7 @@ async def test_help_and_footer(tmp_path: Path) -> None:
         for word in ("Details", "Predictions", "Durations", "Filter", "Quit", "Help"):
             assert word in footer
         await pressed(pilot, "question_mark")
-        assert "Arrows move" in screen_text(app)
+        await until(pilot, lambda: "Arrows move" in screen_text(app))
 
 
 def test_a_table_file_is_read_whole(tmp_path: Path) -> None:

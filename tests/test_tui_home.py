@@ -113,7 +113,7 @@ async def test_recent_campaigns_elsewhere_are_listed_and_forgotten(tmp_path: Pat
     app.remembered.opened(tmp_path / "gone", "review")
     async with app.run_test(size=(80, 24)) as pilot:
         await listed(pilot, app, 1)
-        assert "recent" in screen_text(app)
+        await until(pilot, lambda: "recent" in screen_text(app))
         await pressed(pilot, "f")
         await listed(pilot, app, 0)
         assert str(other.folder.resolve()) not in dict(app.remembered.recent)
@@ -147,7 +147,7 @@ async def test_damaged_campaigns_are_rows_that_say_why(tmp_path: Path) -> None:
         for number in range(3):
             app.screen.query_one(DataTable).move_cursor(row=number)
             await pilot.pause()
-            assert "✗" in screen_text(app)
+            await until(pilot, lambda: "✗" in screen_text(app))
 
 
 async def test_the_last_verdict_is_that_of_the_last_attempt(tmp_path: Path) -> None:

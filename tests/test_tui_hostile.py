@@ -106,7 +106,7 @@ def _tell(campaign: Campaign) -> None:
         "slot": 3, "variant": LONG, "round": 1, "deliverable": HOSTILE, "phase": HOSTILE,
         "finished_entries": 5, "expected_ids": 12, "elapsed_s": 1.0, "phase_s": 1.0,
         "failures": [{"attempt": 2, "variant": HOSTILE, "kind": HOSTILE, "why": why}],
-        "devices": [device], "devices_error": why, "history": [], "rss_bytes": None,
+        "devices": [device], "devices_error": why, "history": {}, "rss_bytes": None,
         "updated": HOSTILE,
     }  # fmt: skip
     (campaign.folder / "progress.json").write_text(json.dumps(told), "utf-8")

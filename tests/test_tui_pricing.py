@@ -29,7 +29,7 @@ from gpucost_tui.pricing import kept
 from gpucost_tui.pricing.catalogue import load
 from gpucost_tui.tui.pricing import PricingScreen
 from gpucost_tui.tui.pricing_facts import Facts
-from gpucost_tui.tui.pricing_state import Asked, entries, fit_of, rounded_hours
+from gpucost_tui.tui.pricing_state import Asked, entries, first_row, fit_of, rounded_hours
 from gpucost_tui.tui.pricing_words import ByHand, pack_panel
 from gpucost_tui.tui.table_view import VirtualTable
 from gpucost_tui.tui.tick import Tick
@@ -78,7 +78,7 @@ async def test_packs_are_listed_without_a_campaign(size: tuple[int, int]) -> Non
     app = app_on()
     async with app.run_test(size=size) as pilot:
         await opened(pilot)
-        assert "b200" in screen_text(app)
+        await until(pilot, lambda: "b200" in screen_text(app))
         assert len(place(app).entries) == 6
         await pilot.resize_terminal(40, 12)
         await pilot.resize_terminal(*size)
@@ -86,15 +86,51 @@ async def test_packs_are_listed_without_a_campaign(size: tuple[int, int]) -> Non
         assert len(place(app).entries) == 6
 
 
+def under_cursor(app: Any) -> tuple[str, int]:
+    price = place(app).entries[place(app).query_one(VirtualTable).cursor].price
+    return price.gpu, price.days
+
+
+async def test_it_begins_at_a_price_and_stays_where_it_is_put(tmp_path: Path) -> None:
+    app = app_on(here=tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        assert under_cursor(app) == ("b200", 7)  # the first pack that has a price
+        await until(pilot, lambda: "2071.00 USD committed" in words(app))
+        app.open_campaign(finished(tmp_path / "one", SOUND).folder, place="pricing")
+        await until(pilot, lambda: under_cursor(app) == ("rtx-4090", 7))  # what it ran on
+        await until(pilot, lambda: "110.00 USD committed" in words(app))
+        await pressed(pilot, "up")
+        assert under_cursor(app) == ("rtx-4090", 3)
+        await pressed(pilot, "plus", "d", "d", "d", "d")
+        assert under_cursor(app)[0] == "rtx-4090" and place(app).asked.lots == 2
+        await pressed(pilot, "d", "d")
+        assert {e.price.days for e in place(app).entries} == {7}
+        assert under_cursor(app) == ("rtx-4090", 7)
+
+
+def test_where_no_pack_has_a_price_it_begins_at_the_top() -> None:
+    gaps = [e for e in entries(load(), Asked(), None) if e.price.usd_per_lot is None]
+    assert gaps and first_row(gaps, ("rtx-4090",)) == 0 == first_row([], ())
+
+
+def test_a_committed_gpu_comes_before_those_it_ran_on() -> None:
+    ids = {"rtx-4090": frozenset({GPU}), "b200": frozenset({"NVIDIA B200"})}
+    ran = Facts("c", accepted={GPU: {}, None: {}}, ids=ids)
+    assert ran.gpus == ("rtx-4090",)
+    assert Facts("c", accepted={GPU: {}}, ids=ids, committed={"b200": "-"}).gpus == ("b200",)
+    assert Facts().gpus == ()
+
+
 async def test_gaps_stand_with_their_reason() -> None:
     app = app_on()
     async with app.run_test() as pilot:
         await opened(pilot)
-        assert "6 packs, 4 without a price" in screen_text(app)
-        assert screen_text(app).count("not stated by the source") >= 4
+        await until(pilot, lambda: "6 packs, 4 without a price" in screen_text(app))
+        await until(pilot, lambda: screen_text(app).count("not stated by the source") >= 4)
         highlight(app, "rtx-4090", 30)
         await until(pilot, lambda: "No price for 1 lot of rtx-4090, 30 days" in words(app))
-        assert "pack-prices.csv, line 4" in words(app)
+        await until(pilot, lambda: "pack-prices.csv, line 4" in words(app))
 
 
 async def test_filters_by_gpu_days_and_provider() -> None:
@@ -107,9 +143,9 @@ async def test_filters_by_gpu_days_and_provider() -> None:
         app.screen.query_one(OptionList).highlighted = 1 + load().gpus().index("b200")
         await pressed(pilot, "enter")
         assert [e.price.gpu for e in place(app).entries] == ["b200"]
-        assert "b200, 7 days" in screen_text(app)
+        await until(pilot, lambda: "b200, 7 days" in screen_text(app))
         await pressed(pilot, "v", "end", "enter")
-        assert "No price for that choice" in screen_text(app)
+        await until(pilot, lambda: "No price for that choice" in screen_text(app))
         await pressed(pilot, "escape")
         assert len(place(app).entries) == 6
         await pressed(pilot, "g", "escape", "v", "home", "enter")
@@ -121,9 +157,11 @@ async def test_hourly_offers_stand_apart() -> None:
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await opened(pilot)
         await pressed(pilot, "h")
-        assert "hourly offers (pay-as-you-go, no commitment)" in screen_text(app)
+        await until(
+            pilot, lambda: "hourly offers (pay-as-you-go, no commitment)" in screen_text(app)
+        )
         assert not any(hasattr(e.price, "days") for e in place(app).entries)
-        assert "another billing kind" in words(app)
+        await until(pilot, lambda: "another billing kind" in words(app))
         place(app).action_commit()
         await until(pilot, lambda: "Only a pack with a price" in screen_text(app))
         await pressed(pilot, "w")
@@ -131,7 +169,7 @@ async def test_hourly_offers_stand_apart() -> None:
             pilot, start="2026-09-28T09:00", end="2026-10-02T09:00", timezone="Europe/Paris"
         )
         await pressed(pilot, "enter", "h")
-        assert "~" in screen_text(app)
+        await until(pilot, lambda: "~" in screen_text(app))
         await pressed(pilot, "p")
         assert len(place(app).entries) == 6
 
@@ -145,13 +183,16 @@ async def test_amounts_follow_each_key() -> None:
         await opened(pilot)
         highlight(app, "rtx-4090", 7)
         await pressed(pilot, "plus")
-        assert "220.00 USD committed for 2 GPUs: 2 lots of rtx-4090, 7 days" in words(app)
+        await until(
+            pilot,
+            lambda: "220.00 USD committed for 2 GPUs: 2 lots of rtx-4090, 7 days" in words(app),
+        )
         await pressed(pilot, "minus", "minus")
-        assert "110.00 USD committed for 1 GPU" in words(app)
+        await until(pilot, lambda: "110.00 USD committed for 1 GPU" in words(app))
         await pilot.click("#plus")
-        assert "220.00 USD" in words(app)
+        await until(pilot, lambda: "220.00 USD" in words(app))
         await pressed(pilot, "l", "backspace", *"10000", "enter")
-        assert "1100000.00 USD committed for 10,000 GPUs" in words(app)
+        await until(pilot, lambda: "1100000.00 USD committed for 10,000 GPUs" in words(app))
         await pressed(pilot, "plus")
         assert place(app).asked.lots == 10_000
         highlight(app, "b200", 7)
@@ -167,14 +208,18 @@ async def test_by_hand_counts_only_with_the_box() -> None:
         await opened(pilot)
         highlight(app, "rtx-4090", 7)
         await pressed(pilot, "plus")
-        assert "No corpus is accepted yet: no cost per result is invented" in words(app)
+        await until(
+            pilot, lambda: "No corpus is accepted yet: no cost per result is invented" in words(app)
+        )
         await pressed(pilot, "n", "3")
-        assert "until you tick 'quality checked by me'" in words(app)
+        await until(pilot, lambda: "until you tick 'quality checked by me'" in words(app))
         await pressed(pilot, "enter", "k")
-        assert "Cost per accepted corpus: 73.33 USD" in words(app)
-        assert "3 accepted results, count and quality as stated by you" in words(app)
+        await until(pilot, lambda: "Cost per accepted corpus: 73.33 USD" in words(app))
+        await until(
+            pilot, lambda: "3 accepted results, count and quality as stated by you" in words(app)
+        )
         await pressed(pilot, "n", "backspace", "0", "enter")
-        assert "undefined: no corpus accepted" in words(app)
+        await until(pilot, lambda: "undefined: no corpus accepted" in words(app))
         await pressed(pilot, "k")
         assert not place(app).query_one(Tick).value
 
@@ -187,12 +232,12 @@ async def test_a_window_by_dates_says_what_covers_it_and_what_not() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot)
         await pressed(pilot, "c")
-        assert "No window is given" in screen_text(app)
+        await until(pilot, lambda: "No window is given" in screen_text(app))
         await pressed(pilot, "w")
         await typed(
             pilot, start="2026-09-28T09:00", end="2026-10-02T09:00", timezone="Europe/Paris"
         )
-        assert "96 h" in screen_text(app)
+        await until(pilot, lambda: "96 h" in screen_text(app))
         await pressed(pilot, "enter")
         text = screen_text(app)
         assert "96 h, 2026-09-28T09:00 to 2026-10-02T09:00, Europe/Paris" in text
@@ -237,14 +282,14 @@ async def test_packs_in_sequence_only_when_asked() -> None:
         await pressed(pilot, "w")
         await typed(pilot, start="2026-09-01T00:00Z", end="2026-10-15T00:00Z")
         await pressed(pilot, "enter")
-        assert "0 cover the window" in screen_text(app)
-        assert "Renewal is never assumed" in words(app)
+        await until(pilot, lambda: "0 cover the window" in screen_text(app))
+        await until(pilot, lambda: "Renewal is never assumed" in words(app))
         await pressed(pilot, "w")
         await typed(pilot, periods="7")
         await pressed(pilot, "enter")
         highlight(app, "rtx-4090", 7)
         await until(pilot, lambda: "770.00 USD committed" in words(app))
-        assert "7 packs in sequence" in screen_text(app)
+        await until(pilot, lambda: "7 packs in sequence" in screen_text(app))
 
 
 async def test_the_window_of_the_schedule(tmp_path: Path) -> None:
@@ -252,7 +297,7 @@ async def test_the_window_of_the_schedule(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot)
         await pressed(pilot, "s")
-        assert "1 h, by the schedule of ran, assumed" in screen_text(app)
+        await until(pilot, lambda: "1 h, by the schedule of ran, assumed" in screen_text(app))
         assert place(app).asked.view == "window"
 
 
@@ -307,11 +352,13 @@ async def test_cost_by_the_campaigns_verdicts(tmp_path: Path) -> None:
         await opened(pilot)
         highlight(app, "rtx-4090", 7)
         await until(pilot, lambda: "Cost per accepted corpus: 110.00 USD" in words(app))
-        assert "by the campaign's verdicts, 1 of 1 expected corpus" in words(app)
-        assert f"batch-1 on {GPU}" in words(app)
+        await until(
+            pilot, lambda: "by the campaign's verdicts, 1 of 1 expected corpus" in words(app)
+        )
+        await until(pilot, lambda: f"batch-1 on {GPU}" in words(app))
         highlight(app, "b200", 7)
         await until(pilot, lambda: "no cost per result is invented" in words(app))
-        assert f"accepted on {GPU}" in words(app)
+        await until(pilot, lambda: f"accepted on {GPU}" in words(app))
 
 
 async def test_the_cpu_is_no_rented_gpu(tmp_path: Path) -> None:
@@ -421,11 +468,11 @@ async def test_a_damaged_list_is_a_sentence_and_can_be_read_again() -> None:
     async with app.run_test() as pilot:
         await pressed(pilot, "6")
         await until(pilot, lambda: "bad.csv" in screen_text(app))
-        assert "line 2" in screen_text(app)
+        await until(pilot, lambda: "line 2" in screen_text(app))
         path.unlink()
         await pressed(pilot, "r")
         await until(pilot, lambda: len(place(app).entries) == 6)
-        assert "110.00" in screen_text(app)
+        await until(pilot, lambda: "110.00" in screen_text(app))
 
 
 def test_every_action_is_in_the_palette() -> None:

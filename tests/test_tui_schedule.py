@@ -91,7 +91,9 @@ async def test_series_order_and_window_are_shown(tmp_path: Path, size: tuple[int
         await pilot.resize_terminal(40, 12)
         await pilot.resize_terminal(*size)
         await pilot.pause()
-        assert "◆ batch_size" in screen_text(app) or "Window" in screen_text(app)
+        await until(
+            pilot, lambda: "◆ batch_size" in screen_text(app) or "Window" in screen_text(app)
+        )
 
 
 async def test_the_grid_tells_each_slot(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ async def test_a_state_that_changes_redraws_its_cell_alone(tmp_path: Path) -> No
         grid = app.screen.query_one(SlotGrid)
         await pressed(pilot, "tab", "down", "right")
         before = grid.cursor_coordinate
-        assert "Round 2, position 2: batch-8 · open" in screen_text(app)
+        await until(pilot, lambda: "Round 2, position 2: batch-8 · open" in screen_text(app))
         state = State()
         row = {"status": "failed", "failure": "killed", "corpus_accepted": None, "pass_s": None}
         state.attempts[5] = Attempt(5, 5, row, finished=True)
@@ -139,8 +141,36 @@ async def test_a_state_that_changes_redraws_its_cell_alone(tmp_path: Path) -> No
         await pilot.pause()
         assert changed == [("2", "2")]
         assert grid.cursor_coordinate == before
-        assert "✗ batch-8" in screen_text(app)
-        assert "attempt 5 killed" in screen_text(app)
+        await until(pilot, lambda: "✗ batch-8" in screen_text(app))
+        await until(pilot, lambda: "attempt 5 killed" in screen_text(app))
+
+
+async def test_the_grid_takes_the_colours_of_the_theme(tmp_path: Path) -> None:
+    campaign = sealed_campaign(tmp_path / "c")
+    app = app_on(campaign.folder)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        state = State()
+        for slot, status in ((1, "completed"), (2, "failed")):
+            row = {"status": status, "failure": "killed", "corpus_accepted": None, "pass_s": None}
+            state.attempts[slot] = Attempt(slot, slot, row, finished=True)
+        app.screen._show_plan(plan_for(campaign.folder, state))
+        grid = app.screen.query_one(SlotGrid)
+
+        def colours() -> list[str]:
+            cells = [grid.get_cell("1", str(position)) for position in (1, 2)]
+            return [cell.style.color.name for cell in cells]
+
+        def wanted() -> list[str]:
+            names = ("slot--done", "slot--failed")
+            return [grid.get_component_styles(name).color.hex.lower() for name in names]
+
+        dark = colours()
+        assert dark == wanted() and len(set(dark)) == 2
+        await pressed(pilot, "ctrl+t")
+        await until(pilot, lambda: colours() != dark)
+        assert colours() == wanted()
+        assert "✗ batch-4" in screen_text(app)
 
 
 def test_reference_repeats_seeds_and_deliverables_have_their_places(tmp_path: Path) -> None:
@@ -298,7 +328,7 @@ async def test_a_copy_that_breaks_r10_can_be_saved_and_is_marked(tmp_path: Path)
         form.query_one(TextArea).text = 'batch_size = 32\ndtype = "bfloat16"'
         await pilot.click("#yes")
         await until(pilot, lambda: "✗ also differs: dtype" in screen_text(app))
-        assert "differ in dtype" in screen_text(app)
+        await until(pilot, lambda: "differ in dtype" in screen_text(app))
 
 
 async def test_a_variant_is_renamed_and_leaves_its_series(tmp_path: Path) -> None:
@@ -359,7 +389,7 @@ async def test_after_the_seal_nothing_can_be_changed(tmp_path: Path) -> None:
         before = campaign.protocol_file.read_bytes()
         await pressed(pilot, "a", "c", "e", "d", "enter")
         assert app.screen.PLACE == "schedule"
-        assert "Sealed: variants can't change" in screen_text(app)
+        await until(pilot, lambda: "Sealed: variants can't change" in screen_text(app))
         for action in ("add", "copy", "change", "remove"):
             assert app.screen.check_action(action, ()) is False
         assert campaign.protocol_file.read_bytes() == before

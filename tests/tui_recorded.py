@@ -26,6 +26,7 @@ from attempts_support import GPU, run
 from gpucost_tui.campaign import lock, status
 from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.history import History
 from gpucost_tui.campaign.journal import GENESIS
 from gpucost_tui.campaign.lock import Holder, machine
 from gpucost_tui.campaign.seal import seal
@@ -120,13 +121,10 @@ def at_work(patch: pytest.MonkeyPatch, folder: Path) -> None:
 
 def progress() -> dict[str, Any]:
     """Return a progress file in the middle of the pass of attempt 11."""
-    history = [
-        {
-            "rss": round((1.1 + 0.02 * math.sin(n / 9)) * GIB),
-            "devices": [{"index": 0, **_memory(n)}],
-        }
-        for n in range(120)
-    ]
+    history = History()
+    for n in range(120):
+        rss = round((1.1 + 0.02 * math.sin(n / 9)) * GIB)
+        history.add([{"index": 0, **_memory(n)}], rss, float(n))
     failures = [{"attempt": 3, "variant": "batch-8", "kind": "out-of-memory", "why": "-"}]
     device = {"index": 0, "name": GPU, "uuid": "GPU-0", "missing": {}, **_memory(119)}
     device |= {"utilization_percent": 96.0, "power_w": 318.4, "temperature_c": 64.0}
@@ -136,7 +134,8 @@ def progress() -> dict[str, Any]:
         "deliverable": "tickets", "seed": 0, "phase": "pass", "finished_entries": 32,
         "expected_ids": 60, "elapsed_s": 3.6, "phase_s": 2.8, "done": 10, "open": 5,
         "failures": failures, "devices": [device], "devices_error": None,
-        "rss_bytes": round(1.1 * GIB), "history": history, "updated": "2026-09-28T09:03:00Z",
+        "rss_bytes": round(1.1 * GIB), "history": history.to_json(),
+        "updated": "2026-09-28T09:03:00Z",
     }  # fmt: skip
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from gpucost_tui.campaign.history import History
 from gpucost_tui.campaign.lock import Holder
 from gpucost_tui.errors import EnvironmentLacks
 from gpucost_tui.files import write_atomic
 
 _EVERY_S = 0.25
 _FAILURES = 20  # the latest ones
-_HISTORY = 240  # memory samples kept for a history plot: two minutes at two a second
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Progress:
     devices: list[dict[str, Any]] = field(default_factory=list)
     devices_error: str | None = None  # why the devices could not be read, the last time
     rss_bytes: int | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: dict[str, Any] = field(default_factory=dict)  # as History.to_json gives it
     updated: str = ""
 
 
@@ -59,6 +59,7 @@ class ProgressFile:
         self._path = path
         self._written = 0.0
         self._attempt_began = self._phase_began = time.monotonic()
+        self._history = History()
         self.now = Progress(runner=runner, started=started)
 
     def begin(self, **fields: Any) -> None:
@@ -82,8 +83,8 @@ class ProgressFile:
     ) -> None:
         self.now.devices, self.now.rss_bytes = devices, rss_bytes
         self.now.devices_error = error
-        sample = {"rss": rss_bytes, "devices": [_brief(device) for device in devices]}
-        self.now.history = [*self.now.history[-(_HISTORY - 1) :], sample]
+        self._history.add(devices, rss_bytes, time.monotonic())
+        self.now.history = self._history.to_json()
 
     def write(self, *, force: bool = False) -> None:
         now = time.monotonic()
@@ -95,12 +96,10 @@ class ProgressFile:
         self.now.updated = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         # A disk that refuses is no reason to stop: the journal must be written, and says so itself.
         with contextlib.suppress(OSError):
-            write_atomic(self._path, json.dumps(asdict(self.now)).encode(), sync=False)
-
-
-def _brief(device: dict[str, Any]) -> dict[str, Any]:
-    keys = ("index", "allocated_bytes", "reserved_bytes", "used_bytes", "capacity_bytes")
-    return {key: device.get(key) for key in keys}
+            # Not asdict: it copies every list, several times a second, beside a measured pass.
+            value = {one.name: getattr(self.now, one.name) for one in fields(Progress)}
+            data = json.dumps(value, separators=(",", ":")).encode()
+            write_atomic(self._path, data, sync=False)
 
 
 def read_progress(path: Path, runner: Holder | None = None) -> dict[str, Any] | None:

@@ -1,11 +1,12 @@
-"""The dialog with all raw durations: one dot a pass, median, minimum, maximum, and what differs."""
+"""The dialog with all raw durations: one dot a pass, median, minimum, maximum, what is settled;
+and beside them quality and the entries predicted differently."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gpucost_tui.analysis.compare import Comparison
+    from gpucost_tui.analysis.predicted import Flips, Quality
 
 #: More groups than this are no picture any more; the table says them all.
 _MOST = 400
@@ -36,7 +38,17 @@ class Compared:
     """The durations of one campaign or table, or why they can't be compared."""
 
     title: str
+    folder: Path | None
     comparison: Comparison | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What the variants of a campaign predicted, or why that can't be told."""
+
+    qualities: tuple[Quality, ...] = ()
+    flips: tuple[Flips, ...] = ()
     problem: str = ""
 
 
@@ -53,10 +65,32 @@ def compared(work: Work, attempts: Attempts, frame: pl.DataFrame) -> list[Compar
     for number, (title, folder, rows) in enumerate(parts):
         work.report("Comparing durations", number, len(parts))
         try:
-            found.append(Compared(title, _compare(folder, rows)))
+            found.append(Compared(title, folder, _compare(folder, rows)))
         except GpucostError as error:
-            found.append(Compared(title, None, str(error)))
+            found.append(Compared(title, folder, None, str(error)))
     return found
+
+
+def predicted(work: Work, found: Iterable[Compared]) -> dict[Path, Predicted]:
+    """Return what the variants of each campaign predicted; prediction files are read for it."""
+    from gpucost_tui.analysis.predicted import qualities, variant_flips
+    from gpucost_tui.analysis.together import read_together
+
+    told: dict[Path, Predicted] = {}
+    for part in found:
+        if part.folder is None or part.comparison is None or _too_many(part.comparison):
+            continue
+        flips: list[Flips] = []
+        pairs = part.comparison.pairs
+        try:
+            together = read_together([part.folder])
+            for number, pair in enumerate(pairs):
+                work.report("Comparing predictions", number, len(pairs))
+                flips += variant_flips(together, [pair])
+            told[part.folder] = Predicted(tuple(qualities(together)), tuple(flips))
+        except GpucostError as error:
+            told[part.folder] = Predicted(problem=str(error))
+    return told
 
 
 def _campaigns(
@@ -97,7 +131,8 @@ class DurationsDialog(WholeDialog):
 
     HELP = (
         "One dot a pass; dots that fall on one cell are stacked. Below: which differences are "
-        "settled by the sealed rule, and what could settle the others."
+        "settled by the sealed rule, and what could settle the others; of all rows of a campaign "
+        "also the lowest quality of each variant, and the entries predicted differently."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "Close", tooltip="Cancel, or back to the table"),
@@ -107,6 +142,8 @@ class DurationsDialog(WholeDialog):
         super().__init__()
         self._attempts, self._frame, self._filter = attempts, frame, said
         self.found: list[Compared] | None = None
+        self.told: dict[Path, Predicted] = {}
+        self._telling = ""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
@@ -138,6 +175,23 @@ class DurationsDialog(WholeDialog):
     def _done(self, found: list[Compared]) -> None:
         self.found = found
         self._paint()
+        # Of all rows only: quality and flips are those of every pass.
+        if not self._filter:
+            self.work(
+                "predictions",
+                lambda work: predicted(work, found),
+                done=self._predicted,
+                failed=self._tell,
+                progress=lambda text, done, total: self._tell(f"{text} ({done} of {total}) …"),
+            )
+
+    def _predicted(self, told: dict[Path, Predicted]) -> None:
+        self.told = told
+        self._tell("")
+
+    def _tell(self, words: str) -> None:
+        self._telling = words
+        self._paint()
 
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self._paint)
@@ -159,18 +213,34 @@ class DurationsDialog(WholeDialog):
                 yield plain("No measured pass yet: durations appear with the first one.")
             else:
                 yield from map(plain, _drawn(part.comparison, width))
+                yield from self._beside(part, width)
             yield Content("")
+        if self._telling:
+            yield filled("[$text-muted]$x[/]", x=self._telling)
+
+    def _beside(self, part: Compared, width: int) -> Iterator[Content]:
+        from gpucost_tui.analysis.render import predicted_lines
+
+        told = self.told.get(part.folder) if part.folder is not None else None
+        if told is not None and told.problem:
+            yield filled("[$text-error]✗ Predictions: $x[/]", x=told.problem)
+        elif told is not None:
+            yield from map(plain, predicted_lines(told.qualities, told.flips, width=width))
 
     def action_back(self) -> None:
         self.cancel("durations")
+        self.cancel("predictions")
         self.dismiss()
 
 
-def _drawn(comparison: Any, width: int) -> list[str]:
+def _too_many(comparison: Comparison) -> bool:
+    return len(comparison.variants) > _MOST
+
+
+def _drawn(comparison: Comparison, width: int) -> list[str]:
     from gpucost_tui.analysis.render import compare_lines
 
-    many = len(comparison.variants)
-    if many > _MOST:
+    if _too_many(comparison):
+        many = len(comparison.variants)
         return [clean(f"{many:,} groups: filter the table to {_MOST} or fewer to see their dots.")]
-    lines: list[str] = compare_lines(comparison, width=width)
-    return lines
+    return compare_lines(comparison, width=width)

@@ -25,6 +25,7 @@ from gpucost_tui.tui.pricing_state import (
     committed_usd,
     counted,
     entries,
+    first_row,
     packs_of,
     shown_columns,
 )
@@ -95,6 +96,7 @@ class PricingScreen(PlaceScreen):
         self._window_texts: tuple[str, ...] = ()
         self._problem = ""
         self._read_as: object = None
+        self._begun_at: object = None  # the price that the place itself put the cursor on
 
     def content(self) -> Iterable[Widget]:
         yield Static(id="said", markup=False)
@@ -175,8 +177,7 @@ class PricingScreen(PlaceScreen):
         shown = bool(self.entries) and not (self.asked.view == "window" and self.seconds is None)
         table.display, empty.display = shown, not shown
         empty.update(self._why_empty())
-        prices = [entry.price for entry in self.entries]
-        cursor = prices.index(kept.price) if kept and not top and kept.price in prices else 0
+        cursor = self._cursor(None if top else kept)
         names = [column.name for column in columns(self.asked.view)]
         look = shown_columns(self.asked.view, window=self.seconds is not None)
         table.fill(ListRows([e.cells for e in self.entries], names), look, cursor=cursor)
@@ -184,6 +185,16 @@ class PricingScreen(PlaceScreen):
             table.focus()
         self._said()
         self._panel()
+
+    def _cursor(self, kept: Entry | None) -> int:
+        """Return the row for the cursor: where somebody put it, else where a price is."""
+        prices = [entry.price for entry in self.entries]
+        if kept and kept.price != self._begun_at and kept.price in prices:
+            return prices.index(kept.price)
+        # What covers a window stands on top, the cheapest first, whatever the campaign ran on.
+        row = first_row(self.entries, () if self.asked.view == "window" else self.facts.gpus)
+        self._begun_at = prices[row] if prices else None
+        return row
 
     def _why_empty(self) -> Content:
         if self._problem:

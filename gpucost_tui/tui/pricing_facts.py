@@ -31,6 +31,14 @@ class Facts:
     ids: dict[str, frozenset[str]] | None = None
     committed: dict[str, str] | None = None  # GPU of a price list -> what is committed, in words
 
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs of price lists that the campaign has: committed ones, else those it ran on."""
+        if self.committed:
+            return tuple(self.committed)
+        ran_on = {name for name in self.accepted or {} if name is not None}
+        return tuple(gpu for gpu, names in (self.ids or {}).items() if names & ran_on)
+
     def on(self, gpu: str) -> dict[str, tuple[str, ...]]:
         """Return the deliverables accepted on a GPU of a price list."""
         names = (self.ids or {}).get(gpu, frozenset())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -208,6 +208,17 @@ def counted(rows: Sequence[Entry], asked: Asked, seconds: Fraction | None) -> st
         covering = sum(fit_of(pack, seconds, asked.periods).covers for pack in packs)
         said += f", {covering} cover the window"
     return said
+
+
+def first_row(rows: Sequence[Entry], gpus: Collection[str]) -> int:
+    """Return the row to begin at: the first with a price of one of these GPUs, else of any."""
+    priced = [n for n, row in enumerate(rows) if not _is_gap(row)]
+    return next(iter([*(n for n in priced if rows[n].price.gpu in gpus), *priced]), 0)
+
+
+def _is_gap(row: Entry) -> bool:
+    pack = as_pack(row.price)
+    return pack is not None and pack.usd_per_lot is None
 
 
 def packs_of(rows: Sequence[Entry]) -> list[PackPrice]:

@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import get_current_worker
@@ -53,6 +55,20 @@ class Live(VerticalScroll):
     )
 
 
+class Part(Vertical):
+    """A part of the place whose lines are made for its width."""
+
+    class Widened(Message):
+        """The part has another width."""
+
+    _width = 0
+
+    def on_resize(self, event: events.Resize) -> None:
+        if event.size.width != self._width:
+            self._width = event.size.width
+            self.post_message(self.Widened())
+
+
 class RunScreen(PlaceScreen):
     """The live run, wherever it was started."""
 
@@ -77,13 +93,13 @@ class RunScreen(PlaceScreen):
 
     def content(self) -> Iterable[Widget]:
         yield Live(
-            Vertical(
+            Part(
                 Static(id="head", markup=False),
                 Static(id="attempt", markup=False),
                 Static(id="ended", markup=False),
                 id="now",
             ),
-            Vertical(Static(id="memory", markup=False), id="devices"),
+            Part(Static(id="memory", markup=False), id="devices"),
             id="live",
         )
 
@@ -100,9 +116,8 @@ class RunScreen(PlaceScreen):
         self._paint()
         self.refresh_bindings()
 
-    def on_resize(self) -> None:
-        if self._snapshot is not None:
-            self.call_after_refresh(self._paint)
+    def on_part_widened(self) -> None:
+        self._paint()
 
     def _look_again(self) -> None:
         """Show that a runner is silent; its file doesn't change then, so no snapshot comes."""

@@ -28,25 +28,30 @@ _GAUGES = (
 #: From so many devices on, one takes two lines instead of five.
 _MANY = 3
 _LEAST_PLOT = 8  # cells
-_SAMPLES_S = 0.5  # between two samples of the history
+#: Cells of a counter and its figure, beside which the plot stands; in less room than that and a
+#: plot of as many cells a device takes the lines of many.
+_BESIDE = 25
+_MIB = 1 << 20
 
 
 def memory_lines(progress: dict[str, Any], width: int) -> list[Content]:
     """Return the memory of all devices and of the host, for a width in cells."""
-    history = [sample for sample in _list(progress, "history") if isinstance(sample, dict)]
+    kept = progress.get("history")
+    history: dict[str, Any] = kept if isinstance(kept, dict) else {}
     devices = [device for device in _list(progress, "devices") if isinstance(device, dict)]
     lines: list[Content] = []
     if not devices:
         lines.append(_no_device(progress, history))
-    compact = len(devices) >= _MANY or width < 60
+    compact = len(devices) >= _MANY or width < 2 * _BESIDE
     for device in devices:
         lines += _compact(device, history, width) if compact else _full(device, history, width)
     if compact:
         lines += _reasons(devices)
     lines.append(_host(progress, history, width))
-    if history:
-        span = len(history) * _SAMPLES_S
-        lines.append(filled("[$text-muted]plots: the last $s s, scale from 0[/]", s=f"{span:.0f}"))
+    every, values = _number(history, "every_s"), _list(history, "rss_mib")
+    if every and values:
+        words = f"plots: the last {every * len(values):.0f} s, scale from 0"
+        lines.append(filled("[$text-muted]$x[/]", x=words))
     return lines
 
 
@@ -73,7 +78,7 @@ def spark(values: Sequence[float | None], top: float | None, cells: int) -> str:
     return "".join(shown)
 
 
-def _no_device(progress: dict[str, Any], history: list[dict[str, Any]]) -> Content:
+def _no_device(progress: dict[str, Any], history: dict[str, Any]) -> Content:
     if why := progress.get("devices_error"):
         return filled("GPU memory [i]unavailable[/]: $why", why=fit(why, 200))
     if not history:
@@ -81,7 +86,7 @@ def _no_device(progress: dict[str, Any], history: list[dict[str, Any]]) -> Conte
     return filled("GPU memory [i]unavailable[/]: this pass uses no GPU")
 
 
-def _full(device: dict[str, Any], history: list[dict[str, Any]], width: int) -> list[Content]:
+def _full(device: dict[str, Any], history: dict[str, Any], width: int) -> list[Content]:
     capacity = _number(device, "capacity_bytes")
     lines = [_title(device, capacity)]
     if capacity is None:
@@ -92,7 +97,7 @@ def _full(device: dict[str, Any], history: list[dict[str, Any]], width: int) -> 
             lines.append(_unavailable(device, key, f"  {label:<10}"))
             continue
         shown = f"{size(int(value)):>10}"
-        plot = spark(_past(history, device, key), capacity, max(width - 24, 1))
+        plot = spark(_past(history, device, key), capacity, max(width - _BESIDE, 1))
         lines.append(filled("  $label $value  [$text-accent]$plot[/]",
                             label=f"{label:<10}", value=shown, plot=plot))  # fmt: skip
     known = [_gauge(device, *gauge) for gauge in _GAUGES if _number(device, gauge[0]) is not None]
@@ -104,7 +109,7 @@ def _full(device: dict[str, Any], history: list[dict[str, Any]], width: int) -> 
     return lines
 
 
-def _compact(device: dict[str, Any], history: list[dict[str, Any]], width: int) -> list[Content]:
+def _compact(device: dict[str, Any], history: dict[str, Any], width: int) -> list[Content]:
     capacity = _number(device, "capacity_bytes")
     parts = []
     for key, label in _COUNTERS:
@@ -179,28 +184,28 @@ def _gauge(device: dict[str, Any], key: str, label: str, unit: str, *, short: bo
     return value if short else f"{label} {value}"
 
 
-def _host(progress: dict[str, Any], history: list[dict[str, Any]], width: int) -> Content:
+def _host(progress: dict[str, Any], history: dict[str, Any], width: int) -> Content:
     rss = _number(progress, "rss_bytes")
     if rss is None:
         why = "no sample yet" if not history else "the system gives no figure"
         return filled("[b]Host memory[/b] [i]unavailable[/]: $why", why=why)
-    plot = spark([_number(sample, "rss") for sample in history], None, max(width - 48, 8))
+    plot = spark(_bytes(_list(history, "rss_mib")), None, max(width - 48, 8))
     return filled(
         "[b]Host memory[/b] of the measuring process $x  [$text-accent]$plot[/]",
         x=size(int(rss)), plot=plot,
     )  # fmt: skip
 
 
-def _past(history: list[dict[str, Any]], device: dict[str, Any], key: str) -> list[float | None]:
-    values = []
-    for sample in history:
-        found = [
-            _number(one, key)
-            for one in _list(sample, "devices")
-            if isinstance(one, dict) and one.get("index") == device.get("index")
-        ]
-        values.append(found[0] if found else None)
-    return values
+def _past(history: dict[str, Any], device: dict[str, Any], key: str) -> list[float | None]:
+    for one in _list(history, "devices"):
+        if isinstance(one, dict) and one.get("index") == device.get("index"):
+            return _bytes(_list(one, key.replace("_bytes", "_mib")))
+    return []
+
+
+def _bytes(mib: list[Any]) -> list[float | None]:
+    """Return a column of the history in bytes; what is no number is a gap."""
+    return [None if (n := _finite(value)) is None else n * _MIB for value in mib]
 
 
 def _index(device: dict[str, Any]) -> str:
@@ -215,7 +220,13 @@ def _list(table: dict[str, Any], key: str) -> list[Any]:
 def _number(table: dict[str, Any], key: str) -> float | None:
     """Return a finite number, or none: the file is written by another process, maybe another
     version."""
-    value = table.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    return _finite(table.get(key))
+
+
+def _finite(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number beyond every float
+        return None

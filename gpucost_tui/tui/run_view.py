@@ -284,7 +284,7 @@ def first_line(error: str | None) -> str:
 
 def _other(attempt: Attempt) -> Content:
     row = attempt.row
-    verdict = {True: "✓ accepted", False: "✗ not accepted"}.get(row["corpus_accepted"], "")
+    verdict = {True: "✓ accepted", False: "✗ rejected"}.get(row["corpus_accepted"], "")
     reasons = f" ({', '.join(attempt.reasons)})" if attempt.reasons else ""
     if row["status"] != "completed":
         verdict = reasons = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.cells import cell_len, chop_cells
+from rich.style import Style
 from rich.text import Text
 from textual.content import Content
 
@@ -64,7 +65,12 @@ def fit(text: object, cells: int) -> str:
 
 
 def cell(
-    text: object, width: int = 60, *, style: str = "", right: bool = False, missing: str = "-"
+    text: object,
+    width: int = 60,
+    *,
+    style: str | Style = "",
+    right: bool = False,
+    missing: str = "-",
 ) -> Text:
     """Return a table's cell: outside text, cut to ``width`` cells, never markup."""
     shown = missing if text is None else fit(text, width)

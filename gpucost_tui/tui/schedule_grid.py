@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.message import Message
@@ -12,11 +12,13 @@ from gpucost_tui.text import clean
 from gpucost_tui.tui.safe import GLYPHS, cell
 
 if TYPE_CHECKING:
+    from rich.style import Style
     from rich.text import Text
 
     from gpucost_tui.tui.schedule_view import Cell, Row
 
-_STYLES = {"done": "green", "running": "bold", "failed": "red"}
+#: States that have a look of their own beside glyph and word.
+_TONES = ("done", "running", "failed")
 _WIDEST = 24
 
 
@@ -27,6 +29,12 @@ class SlotGrid(DataTable["Text"]):
         "The rotated order: a row a round, a column a position. ✓ done, ▶ running, ○ open, "
         "✗ failed. Arrows move; the line below says all of the slot under the cursor."
     )
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"slot--{tone}" for tone in _TONES}
+    DEFAULT_CSS = """
+    SlotGrid .slot--done { color: $text-success; }
+    SlotGrid .slot--running { color: $text-accent; text-style: bold; }
+    SlotGrid .slot--failed { color: $text-error; }
+    """
 
     class Pointed(Message):
         """Another slot is under the cursor, or none."""
@@ -36,10 +44,11 @@ class SlotGrid(DataTable["Text"]):
             self.cell = cell
 
     def __init__(self, **options: str) -> None:
-        super().__init__(cursor_type="cell", zebra_stripes=False, **options)  # type: ignore[arg-type]
-        self.fixed_columns = 1
         self._cells: dict[tuple[str, str], Cell] = {}
         self._form: object = None
+        self._tones: dict[str, Style] = {}
+        super().__init__(cursor_type="cell", zebra_stripes=False, **options)  # type: ignore[arg-type]
+        self.fixed_columns = 1
 
     def clear_plan(self) -> None:
         self._cells, self._form = {}, None
@@ -52,8 +61,9 @@ class SlotGrid(DataTable["Text"]):
         }
         form = (tuple((row.key, row.label) for row in rows), positions, _labels(cells))
         if form != self._form:
-            self._form = form
+            self._tones = self._looks()
             self._build(rows, positions, cells)
+            self._form = form
         else:
             for place, slot in cells.items():
                 if slot.state != self._cells[place].state:
@@ -64,7 +74,7 @@ class SlotGrid(DataTable["Text"]):
     def _build(
         self, rows: tuple[Row, ...], positions: int, cells: dict[tuple[str, str], Cell]
     ) -> None:
-        self.clear(columns=True)
+        self.clear_plan()
         widest = max((cell_len(clean(slot.label)) for slot in cells.values()), default=4)
         self._width = min(widest, _WIDEST) + 2
         self.add_column(
@@ -83,7 +93,24 @@ class SlotGrid(DataTable["Text"]):
 
     def _shown(self, slot: Cell) -> Text:
         words = f"{GLYPHS[slot.state]} {slot.label}"
-        return cell(words, self._width, style=_STYLES.get(slot.state, ""))
+        return cell(words, self._width, style=self._tones.get(slot.state, ""))
+
+    def _looks(self) -> dict[str, Style]:
+        return {tone: self.get_component_rich_style(f"slot--{tone}", partial=True)
+                for tone in _TONES}  # fmt: skip
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self._cells:  # those of the tones are not looked up yet
+            self.call_later(self._recolour)
+
+    def _recolour(self) -> None:
+        """Paint the cells again where another theme gives their states other colours."""
+        looks = self._looks()
+        if looks != self._tones:
+            self._tones = looks
+            for place, slot in self._cells.items():
+                self.update_cell(*place, self._shown(slot))
 
     def on_data_table_cell_highlighted(self, event: DataTable.CellHighlighted) -> None:
         event.stop()

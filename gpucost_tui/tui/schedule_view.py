@@ -206,7 +206,7 @@ def slot_state(last: Attempt | None, running: bool) -> str:
 def _attempt(attempt: Attempt) -> str:
     row = attempt.row
     words = row["failure"] if row["status"] == "failed" else row["status"] or "cut off"
-    verdict = {True: ", accepted", False: ", not accepted"}.get(row["corpus_accepted"], "")
+    verdict = {True: ", accepted", False: ", rejected"}.get(row["corpus_accepted"], "")
     took = f", {seconds(row['pass_s'])}" if row["pass_s"] is not None else ""
     return f"attempt {attempt.number} {words}{verdict if words == 'completed' else ''}{took}"
 
