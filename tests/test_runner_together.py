@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import runner_parts as parts
+from together_parts import done, forge
 
 from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.folder import Campaign
@@ -45,6 +46,15 @@ def test_of_several_runners_one_wins(tmp_path: Path) -> None:
             assert "Traceback" not in text
         parts.sound(made, [1, 2, 3])
         assert [e.event for e in parts.events(made)].count("attempt_started") == 3
+
+
+def test_a_lock_that_goes_with_its_holder_lets_one_in_at_a_time(tmp_path: Path) -> None:
+    step = {"do": "locking", "folder": tmp_path, "times": 150, "at": [0]}
+    with forge() as at:
+        said = at.at_once(*[step] * 4)
+    assert all(map(done, said)), said
+    assert sum(one["ok"][0] for one in said) > 0
+    assert list(tmp_path.iterdir()) == [], "a clean end leaves no file"
 
 
 def test_a_run_and_a_seal(tmp_path: Path) -> None:
@@ -138,8 +148,10 @@ def test_a_lock_copied_with_its_folder_names_nobody_here(tmp_path: Path) -> None
 # -- the folder goes to another machine -----------------------------------------------------------
 
 
-def copies_elsewhere(tmp_path: Path, rounds: int, every_s: float, seed: int) -> Counter[str]:
-    """Copy a folder all through a run, its lock too, as if to another machine; go on with each."""
+def copies_elsewhere(
+    tmp_path: Path, rounds: int, every_s: float, seed: int, most: int
+) -> Counter[str]:
+    """Copy a folder all through a run, its lock too, as if to another machine; go on with some."""
     chance, met = random.Random(seed), Counter[str]()
     made = parts.campaign(
         tmp_path / "c",
@@ -154,7 +166,7 @@ def copies_elsewhere(tmp_path: Path, rounds: int, every_s: float, seed: int) -> 
         subprocess.run(["cp", "-r", made.folder, copies[-1]], capture_output=True, check=False)
         time.sleep(chance.random() * every_s)
     runner.communicate()
-    for copy in copies:
+    for copy in chance.sample(copies, min(most, len(copies))):
         met[_go_on_elsewhere(Campaign(copy), slots=3 * rounds)] += 1
     assert verify([made.folder]).ok
     return met
@@ -199,13 +211,13 @@ def moved(folder: Path) -> bool:
 
 
 def test_copies_to_another_machine_at_many_moments(tmp_path: Path) -> None:
-    met = copies_elsewhere(tmp_path, rounds=3, every_s=0.15, seed=7)
+    met = copies_elsewhere(tmp_path, rounds=2, every_s=0.1, seed=7, most=10)
     assert sum(number for how, number in met.items() if how.startswith("locked")) >= 2, met
 
 
 @pytest.mark.slow
 def test_copies_to_another_machine_at_many_more_moments(tmp_path: Path) -> None:
-    print(dict(copies_elsewhere(tmp_path, rounds=30, every_s=0.1, seed=8)))
+    print(dict(copies_elsewhere(tmp_path, rounds=30, every_s=0.1, seed=8, most=200)))
 
 
 def test_what_each_word_says_of_a_copy_with_another_machines_lock(tmp_path: Path) -> None:

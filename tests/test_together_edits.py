@@ -18,6 +18,7 @@ from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.seal import ensure_unchanged, seal
 from gpucost_tui.errors import Differs
 
+WORK_S = 0.04  # about what reading a draft and changing it takes
 #: What an editor of somebody else's changes; the rest of the file stays as it is.
 OLD, NEW = "threshold = 0.5", "threshold = 0.25"
 
@@ -59,8 +60,8 @@ def two_editors(draft: Path, tmp_path: Path, timings: int, seed: int) -> Counter
             made = copied(draft, tmp_path / f"c{turn}")
             steps: list[dict[str, Any]] = []
             for name, size in (("from-a", 16), ("from-b", 32)):
-                read = chance.random() * 0.02
-                moments = [read, read + chance.random() * 0.02]
+                read = chance.random() * 0.12
+                moments = [read, read + WORK_S + chance.random() * 0.03]
                 step = {"do": "edit", "folder": made.folder, "name": name, "size": size}
                 steps.append({**step, "at": moments})
             said = at.at_once(*steps)
@@ -102,8 +103,9 @@ def editor_and_outside(draft: Path, tmp_path: Path, timings: int, seed: int) -> 
     with forge() as at:
         for turn in range(timings):
             made = copied(draft, tmp_path / f"c{turn}")
-            read, saved = sorted([chance.random() * 0.03, chance.random() * 0.03])
-            mine, written = sorted([chance.random() * 0.03, chance.random() * 0.03])
+            read, saved = sorted([chance.random() * 0.15, chance.random() * 0.15])
+            mine = chance.random() * 0.1
+            written = mine + WORK_S + chance.random() * 0.03
             how = chance.choice(["in place", "renamed"])
             edit = {"do": "edit", "folder": made.folder, "name": "mine", "size": 16}
             other = {"do": "outside", "folder": made.folder, "old": OLD, "new": NEW, "how": how}
@@ -132,11 +134,11 @@ def seal_and_edit(draft: Path, tmp_path: Path, timings: int, seed: int) -> Count
     with forge() as at:
         for turn in range(timings):
             made = copied(draft, tmp_path / f"c{turn}")
-            read = chance.random() * 0.3
+            read = chance.random() * 0.25
             edit = {"do": "edit", "folder": made.folder, "name": "mine", "size": 16}
             sealed, edited = at.at_once(
-                {"do": "sealing", "folder": made.folder, "at": [0]},
-                {**edit, "at": [read, read + chance.random() * 0.1]},
+                {"do": "sealing", "folder": made.folder, "at": [0.1]},
+                {**edit, "at": [read, read + WORK_S + chance.random() * 0.05]},
             )
             assert done(edited) == ("mine" in variants(made)), (turn, edited)
             assert done(sealed) or done(edited)
@@ -168,11 +170,12 @@ def seal_and_outside(draft: Path, tmp_path: Path, timings: int, seed: int) -> Co
     with forge() as at:
         for turn in range(timings):
             made = copied(draft, tmp_path / f"c{turn}")
-            saved = chance.random() * 0.4
+            saved = chance.random() * 0.3
             how = chance.choice(["in place", "renamed"])
             other = {"do": "outside", "folder": made.folder, "old": OLD, "new": NEW, "how": how}
             sealed, _ = at.at_once(
-                {"do": "sealing", "folder": made.folder, "at": [0]}, {**other, "at": [saved, saved]}
+                {"do": "sealing", "folder": made.folder, "at": [0.1]},
+                {**other, "at": [saved, saved]},
             )
             assert NEW in made.protocol_file.read_text("utf-8")
             if not done(sealed):

@@ -59,8 +59,8 @@ def run_and_export(tmp_path: Path, timings: int, seed: int) -> Counter[str]:
 
 
 def test_a_run_and_an_export(tmp_path: Path) -> None:
-    met = run_and_export(tmp_path, 15, seed=1)
-    assert met.total() >= 15
+    met = run_and_export(tmp_path, 12, seed=1)
+    assert met.total() >= 12
 
 
 def test_an_export_while_a_run_by_command_is_at_work(tmp_path: Path) -> None:

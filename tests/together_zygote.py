@@ -21,10 +21,11 @@ from typing import Any
 from gpucost_tui.campaign.committing import Pack, commit
 from gpucost_tui.campaign.edit import read_draft
 from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.lock import RunnerLock
 from gpucost_tui.campaign.runner import Listener, Options, Wishes, run
 from gpucost_tui.campaign.seal import seal
 from gpucost_tui.dossier.export import export
-from gpucost_tui.errors import Differs, GpucostError
+from gpucost_tui.errors import Differs, GpucostError, Refused
 from gpucost_tui.pricing import catalogue
 
 Wait = Callable[[], None]
@@ -93,9 +94,25 @@ def committing(wait: Wait, folder: str, lots: int) -> str:
     return commit(Campaign(Path(folder)), pack, catalogue.load(), correct=True).words
 
 
+def locking(wait: Wait, folder: str, times: int) -> list[int]:
+    """Hold the lock as often as it is free; nobody else may be inside meanwhile."""
+    wait()
+    held = refused = 0
+    for _ in range(times):
+        try:
+            with RunnerLock(Path(folder)):
+                inside = os.open(f"{folder}/inside", os.O_CREAT | os.O_EXCL)
+                os.close(inside)
+                Path(folder, "inside").unlink()
+                held += 1
+        except Refused:
+            refused += 1
+    return [held, refused]
+
+
 DOES: dict[str, Callable[..., Any]] = {
     one.__name__: one
-    for one in (edit, edit_until_done, outside, sealing, running, exporting, committing)
+    for one in (edit, edit_until_done, outside, sealing, running, exporting, committing, locking)
 }
 
 
