@@ -1,7 +1,8 @@
 """The engine's pass against a bare loop written by hand: interleaved pairs, median ratio.
 
     python tests/benchmarks/bench_engine.py [--pairs 30] [--entries 250] [--batch 1 4 8 32]
-        [--model demo|minilm] [--grouping none|length] [--threads 1]
+        [--model demo|minilm] [--corpus docstrings|embedded] [--grouping none|length]
+        [--threads 1]
 
 Both sides read the same JSONL, tokenize, compute and bring labels (or vectors) with their ids to
 the host, in one process with the same threads. A grouped pass is held against the forward passes
@@ -19,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -198,8 +200,15 @@ def ready_engine(job: Any) -> tuple[TorchEngine, Callable[[], float]]:
     return engine, lambda: engine.measure(job, quiet, never).pass_s
 
 
-def corpus_file(folder: Path, entries: int) -> Path:
+def corpus_file(folder: Path, entries: int, kind: str = "docstrings") -> Path:
+    """Write a corpus: pieces of docstrings, or the first entries of the embedded campaign's."""
     corpus = folder / "corpus.jsonl"
+    if kind == "embedded":
+        from gpucost_tui.demo.generate import corpus as embedded
+        from gpucost_tui.demo.generate import write_jsonl
+
+        write_jsonl(corpus, islice(embedded(), entries))
+        return corpus
     lines = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(texts(entries))]
     corpus.write_text("\n".join(lines) + "\n", "utf-8")
     return corpus
@@ -245,6 +254,7 @@ def options_of(description: str, batches: list[int]) -> argparse.ArgumentParser:
     parser.add_argument("--entries", type=int, default=250)
     parser.add_argument("--batch", type=int, nargs="+", default=batches)
     parser.add_argument("--model", choices=["demo", "minilm"], default="demo")
+    parser.add_argument("--corpus", choices=["docstrings", "embedded"], default="docstrings")
     parser.add_argument("--threads", type=int, default=1)
     return parser
 
@@ -255,7 +265,7 @@ def main() -> None:
     options = parser.parse_args()
     folder, _ = folder_of(options.model)
     with tempfile.TemporaryDirectory() as scratch:
-        corpus = corpus_file(Path(scratch), options.entries)
+        corpus = corpus_file(Path(scratch), options.entries, options.corpus)
         for batch in options.batch:
             bench(options, batch, folder, corpus)
 

@@ -45,7 +45,7 @@ def main() -> None:
     folder, task = base.folder_of(options.model)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        corpus = base.corpus_file(scratch, options.entries)
+        corpus = base.corpus_file(scratch, options.entries, options.corpus)
 
         def job_of(number: int) -> object:
             return parts.job(

@@ -35,7 +35,7 @@ def main() -> None:
     pooled = Pooling(width(), pooling_mode="mean")
     model = SentenceTransformer(modules=[words, pooled, Normalize()], device="cpu")
     with tempfile.TemporaryDirectory() as scratch:
-        corpus = base.corpus_file(Path(scratch), options.entries)
+        corpus = base.corpus_file(Path(scratch), options.entries, options.corpus)
 
         def encode(batch: int) -> object:
             with corpus.open(encoding="utf-8") as stream:
