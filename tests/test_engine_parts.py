@@ -23,7 +23,7 @@ from gpucost_tui.engine.reading import forget_cached, opened, selected
 from gpucost_tui.engine.rows import memory_columns
 from gpucost_tui.engine.settings import thread_count, usable_cores
 from gpucost_tui.engine.warmup import SPREAD_SHAPES, plan, traversal
-from gpucost_tui.environment.devices import DeviceInfo, DeviceSample, NoDriver
+from gpucost_tui.environment.devices import DeviceInfo, DeviceSample, NoDriver, Partition
 from gpucost_tui.environment.recorded import RecordedDriver
 from gpucost_tui.errors import EnvironmentLacks, InputError, WrongUse
 from gpucost_tui.tasks.encoding import Encoder, Tokens
@@ -220,6 +220,55 @@ def test_sampled_peaks_are_matched_by_uuid_and_reset() -> None:
     peak = meter.peaks(device)[0]
     assert peak.used_bytes is None
     assert peak.missing["used_bytes"] == "not permitted"
+
+
+class DividedDriver(NoDriver):
+    """A card in MIG mode with two instances."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.asked: list[str | None] = []
+
+    def devices(self) -> list[DeviceInfo]:
+        parts = tuple(Partition(f"MIG-000{i}-part", "1g.10gb", 10 << 30) for i in range(2))
+        whole = DeviceInfo(0, "nvidia", "A", "GPU-aaaa-0", mig_mode="enabled", partitions=parts)
+        return [whole]
+
+    def sample(self, index: int, partition: str | None = None) -> DeviceSample:
+        self.asked.append(partition)
+        return DeviceSample(index, used_bytes=7)
+
+
+@pytest.mark.parametrize(
+    ("visible", "uuid", "sampled"),
+    [
+        (None, "aaaa-0", "MIG-0000-part"),  # CUDA takes the first one
+        ("MIG-0001-part", "aaaa-0", "MIG-0001-part"),
+        ("MIG-0001-part", "0001-part", "MIG-0001-part"),  # a torch that states the instance's own
+    ],
+)
+def test_the_instance_of_a_divided_card_is_sampled(
+    visible: str | None, uuid: str, sampled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    driver, torch = DividedDriver(), fake_torch(1)
+    torch.cuda.get_device_properties = lambda index: SimpleNamespace(
+        name="A", total_memory=10 << 30, uuid=uuid
+    )
+    (peak,) = DeviceMeter(lambda: driver).peaks(Cuda(torch, 0))
+    assert set(driver.asked) == {sampled}
+    assert peak.used_bytes == 7
+
+
+def test_counters_that_torch_does_not_keep_are_no_zero() -> None:
+    torch = fake_torch(1)
+    torch.cuda.memory_stats = lambda index: {}
+    (peak,) = DeviceMeter(lambda: NoDriver("none")).peaks(Cuda(torch, 0))
+    row, missing = memory_columns([peak])
+    assert row["peak_allocated_bytes"] is None
+    assert "counts nothing" in missing["peak_allocated_bytes"]
 
 
 def test_each_peak_has_its_phase_and_second() -> None:

@@ -197,7 +197,9 @@ def test_refusals_are_sentences(host: Any, corpus: Path, model: Path, tmp_path: 
     assert "classifier.weight" in headless and "random" in headless
     assert "one output" in said(parts.tiny_bert(tmp_path / "one", spoil="one-label"))
     assert "device 'cuda:3' is not here" in said(device="cuda:3")
-    assert "flash_attention_2" in said(attention="flash_attention_2", dtype="bfloat16")
+    flash = {"attention": "flash_attention_2", "dtype": "bfloat16"}
+    assert "flash_attention_2" in said(**flash)
+    assert "can't be had for this model here" in said(**flash, device="auto")
     assert "can't be loaded" in said(tmp_path / "nowhere")
     assert "no task" in said(task={"name": "translation"})
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from gpucost_tui.engine import compiling
 from gpucost_tui.engine.batching import Batching
 from gpucost_tui.engine.contract import Outcome
-from gpucost_tui.engine.devices import CudaUploader
+from gpucost_tui.engine.devices import Cpu, CudaUploader
 from gpucost_tui.engine.prefetching import Prefetched
 from gpucost_tui.protocol.execution import (
     FACTORS,
@@ -119,6 +119,9 @@ def test_impossible_values_are_refused(name: str, value: Any) -> None:
         ({"quantization": "int8-dynamic", "dtype": "float16", "device": "cpu"}, "quantization"),
         ({"quantization": "int4", "dtype": "float16"}, "quantization"),
         ({"quantization": "int8-dynamic", "compile": "default", "device": "cpu"}, "compile"),
+        ({"attention": "flash_attention_2", "dtype": "float32"}, "attention"),
+        ({"attention": "flash_attention_2", "dtype": "bfloat16", "device": "cpu"}, "attention"),
+        ({"compile": "reduce-overhead", "device": "cpu"}, "compile"),
     ],
 )
 def test_settings_that_contradict_each_other(
@@ -141,6 +144,16 @@ def test_requested_columns_say_what_was_asked_for() -> None:
     assert found["padding"] == "longest right, multiple of 8"
     assert found["grouping"] == "none, tokenized first, token budget 99"
     assert (found["batch_size"], found["prefetch"]) == (None, 3)
+
+
+def test_what_has_no_column_of_its_own_is_noted_as_it_was_asked_for(
+    host: Any, corpus: Path, model: Path, tmp_path: Path
+) -> None:
+    job = parts.job(corpus, model, tmp_path / "p", device="auto", truncation_side="left")
+    outcome = done(host.run(job))
+    assert noted(outcome, "requested: device auto, threads 1, quantization none, compile none, "
+                          "truncation_side left")  # fmt: skip
+    assert (outcome.row["device"], outcome.row["threads"]) == ("cpu", 1)
 
 
 # -- organisation ----------------------------------------------------------------------------
@@ -300,6 +313,73 @@ def test_prefetching_keeps_order_and_depth() -> None:
     assert taken == made == list(range(20))
 
 
+def test_a_prefetching_iterator_is_closed_in_its_own_thread() -> None:
+    closed: list[str] = []
+
+    def items() -> Any:
+        try:
+            yield from range(100)
+        finally:
+            closed.append(threading.current_thread().name)
+
+    ahead = Prefetched(items(), 2)
+    assert next(iter(ahead)) == 0
+    ahead.close()
+    assert closed == ["prefetch"]
+
+
+class Watched(Cpu):
+    """A processor that says what it is asked for, as a device would be."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def send(self, tensors: dict[str, Any]) -> Any:
+        self.asked.append("send")
+        return super().send(tensors)
+
+    def uploader(self) -> Any:
+        self.asked.append("upload")
+        return super()
+
+    def reset_peaks(self) -> None:
+        self.asked.append("reset")
+
+    def empty_cache(self) -> None:
+        self.asked.append("empty")
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    from gpucost_tui.engine import torch_engine
+
+    device = Watched()
+    monkeypatch.setattr(torch_engine, "resolve", lambda requested, torch: device)
+    return device
+
+
+def test_each_attempt_begins_its_peaks_with_an_empty_cache(
+    host: Any, corpus: Path, model: Path, tmp_path: Path, watched: Watched
+) -> None:
+    """What an attempt at batch 8 left in the allocator is no peak of the next one at batch 1."""
+    for size in (8, 1):
+        watched.asked.clear()
+        done(host.run(parts.job(corpus, model, tmp_path / "p", batch_size=size)))
+        asked = [what for what in watched.asked if what != "send"]
+        assert asked[-2:] == ["empty", "reset"]
+
+
+def test_a_prefetched_pass_is_warmed_up_in_its_own_way(
+    host: Any, corpus: Path, model: Path, tmp_path: Path, watched: Watched
+) -> None:
+    done(host.run(parts.job(corpus, model, tmp_path / "p", batch_size=4)))
+    assert "upload" not in watched.asked
+    watched.asked.clear()
+    done(host.run(parts.job(corpus, model, tmp_path / "p", batch_size=4, prefetch=2)))
+    # Once for every batch of the warm-up, and once for the pass.
+    assert watched.asked.count("upload") > 2
+
+
 class FakeCuda:
     """As much of torch.cuda as a copy on a stream of its own needs."""
 
@@ -362,6 +442,8 @@ def test_a_device_is_sent_pinned_copies_that_the_computing_stream_waits_for() ->
     assert cuda.said == before
     sent.arrived()
     assert cuda.said[len(before) :] == ["waited", "kept"]
+    upload.enter()  # of the pass, after that of the warm-up: the stream stays
+    assert upload._stream == "copies" and cuda.said[-1] == ("device", 1)
 
 
 # -- precision, quantization, attention ------------------------------------------------------
@@ -374,13 +456,77 @@ def test_tf32_on_a_cpu_is_a_fallback(host: Any, corpus: Path, model: Path, tmp_p
     assert outcome.row["dtype_requested"] == "float32, tf32 products"
 
 
+def test_float32_that_is_rounded_all_the_same_is_a_fallback(
+    host: Any, corpus: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    real = torch.nn.functional.linear
+
+    def rounding(values: Any, weights: Any, *rest: Any) -> Any:
+        return real(values.bfloat16().to(values.dtype), weights, *rest)
+
+    monkeypatch.setattr(torch.nn.functional, "linear", rounding)
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
+    outcome = host.run(parts.job(corpus, model, tmp_path / "p"))
+    assert (outcome.status, outcome.failure) == ("failed", "fallback")
+    assert "the environment sets NVIDIA_TF32_OVERRIDE" in str(outcome.error)
+    assert done(host.run(parts.job(corpus, model, tmp_path / "q", dtype="bfloat16")))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "major", "hip", "said"),
+    [
+        (True, 9, None, None),
+        (False, 9, None, "multiplied float32 in full, and the environment sets NVIDIA_TF32"),
+        (False, 7, None, "compute capability 7.x has no tf32"),
+        (False, 9, "6.4", "this ROCm multiplies float32 in full"),
+    ],
+)
+def test_tf32_of_a_device_is_proved_by_a_product(
+    rounds: bool,
+    major: int,
+    hip: str | None,
+    said: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from types import SimpleNamespace
+
+    from gpucost_tui.engine.contract import PassFailed
+    from gpucost_tui.engine.settings import check_products
+
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+    kind = np.float16 if rounds else np.float32  # as many bits behind the point as tf32
+
+    def linear(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return values.astype(kind).astype(np.float32)
+
+    torch: Any = SimpleNamespace(
+        full=lambda shape, value, device: np.full(shape, value, np.float32),
+        eye=lambda size, device: np.eye(size, dtype=np.float32),
+        nn=SimpleNamespace(functional=SimpleNamespace(linear=linear)),
+        version=SimpleNamespace(hip=hip),
+        cuda=SimpleNamespace(get_device_properties=lambda index: SimpleNamespace(major=major)),
+    )
+    asked = Execution(max_length=48, tf32=True)
+    if said is None:
+        check_products(torch, asked, "cuda:0")
+        with pytest.raises(PassFailed, match="exact float32 was requested"):
+            check_products(torch, Execution(max_length=48), "cuda:0")
+    else:
+        check_products(torch, Execution(max_length=48), "cuda:0")
+        with pytest.raises(PassFailed, match=said) as caught:
+            check_products(torch, asked, "cuda:0")
+        assert caught.value.kind == "fallback"
+
+
 def test_dynamic_int8_changes_layers_and_scores(
     host: Any, corpus: Path, model: Path, tmp_path: Path, plain: np.ndarray
 ) -> None:
     job = parts.job(corpus, model, tmp_path / "p", batch_size=4, quantization="int8-dynamic")
     outcome = done(host.run(job))
     assert outcome.row["quantization"].startswith("int8-dynamic (torch, ")
-    assert "14 layers" in outcome.row["quantization"]
+    assert "14 of 14 linear layers" in outcome.row["quantization"]
     found = scores(job)
     assert 1e-6 < np.abs(found - plain).max() < 0.2
     again = parts.job(corpus, model, tmp_path / "q", batch_size=4)
@@ -408,6 +554,107 @@ def test_a_missing_package_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
         execution = Execution(max_length=48, quantization=scheme)  # type: ignore[arg-type]
         with pytest.raises(EnvironmentLacks, match=f"needs the Python package {package}"):
             quantizing.loading_options(execution, "cuda:0", None)
+
+
+class FakeTorchao:
+    """As much of ``torchao.quantization`` as is called; a layer of width 96 is left out."""
+
+    def __init__(self, options: dict[str, Any], error: Exception | None = None) -> None:
+        import dataclasses
+
+        self.error = error
+        self.taken: Any = None
+        fields = [(name, type(value), value) for name, value in options.items()]
+        self.Int4WeightOnlyConfig = dataclasses.make_dataclass("Int4", fields)
+
+    def quantize_(self, model: Any, config: Any) -> None:
+        import torch
+
+        class Packed(torch.nn.Parameter):
+            pass
+
+        Packed.__module__ = "torchao.dtypes"
+        if self.error is not None:
+            raise self.error
+        self.taken = config
+        for part in model:
+            if part.in_features % 128 == 0:
+                part.weight = Packed(part.weight.data)
+
+
+@pytest.mark.parametrize(
+    ("known", "taken"),
+    [
+        ({"group_size": 128}, {"group_size": 128}),
+        (
+            {"set_inductor_config": True, "int4_packing_format": "plain"},
+            {"set_inductor_config": False, "int4_packing_format": "tile_packed_to_4d"},
+        ),
+    ],
+)
+def test_torchao_takes_torch_s_own_kernels_and_no_switch_of_the_process(
+    known: dict[str, Any], taken: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import dataclasses
+    import sys
+
+    import torch
+
+    from gpucost_tui.engine.quantizing import quantize
+
+    fake: Any = FakeTorchao(known)
+    monkeypatch.setitem(sys.modules, "torchao.quantization", fake)
+    layers = torch.nn.Sequential(torch.nn.Linear(256, 8), torch.nn.Linear(96, 8))
+    asked = Execution(max_length=48, quantization="int4", dtype="bfloat16")
+    _, effective = quantize(layers, asked, "cuda:0")
+    assert dataclasses.asdict(fake.taken) == taken
+    assert effective.startswith("int4 (torchao") and "1 of 2 linear layers" in effective
+
+
+def test_a_torchao_that_can_not_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    import torch
+
+    from gpucost_tui.engine.quantizing import quantize
+    from gpucost_tui.errors import EnvironmentLacks
+
+    asked = Execution(max_length=48, quantization="int4", dtype="bfloat16")
+    layers = torch.nn.Sequential(torch.nn.Linear(256, 8))
+    for error in (ImportError("Requires mslk"), ValueError("compute capability (7, 5)")):
+        fake: Any = FakeTorchao({}, error)
+        monkeypatch.setitem(sys.modules, "torchao.quantization", fake)
+        with pytest.raises(EnvironmentLacks, match=r"'int4' can't be had here .*(mslk|7, 5)"):
+            quantize(layers, asked, "cuda:0")
+    monkeypatch.setitem(sys.modules, "torchao.quantization", object())
+    with pytest.raises(EnvironmentLacks, match="unknown to the installed torchao"):
+        quantize(layers, asked, "cuda:0")
+
+
+def test_keys_and_values_for_a_next_token_are_not_kept() -> None:
+    import torch
+    from transformers import Qwen3Config, Qwen3ForSequenceClassification
+
+    from gpucost_tui.engine.loading import _keep_no_cache
+
+    config = Qwen3Config(
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        intermediate_size=16,
+        head_dim=8,
+        pad_token_id=0,
+    )
+    decoder = Qwen3ForSequenceClassification(config).eval()
+    ids = torch.arange(1, 7).reshape(2, 3)
+    with torch.inference_mode():
+        before = decoder(input_ids=ids)
+        _keep_no_cache(decoder)
+        after = decoder(input_ids=ids)
+    assert set(before) - {"logits"} and list(after) == ["logits"]
+    assert torch.equal(before.logits, after.logits)
 
 
 def test_quantization_without_a_linear_layer_is_a_fallback() -> None:
@@ -511,10 +758,76 @@ def test_compiling_nothing_is_a_fallback(
     host: Any, few: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiling.Compiler, "_compiled", lambda self, model, execution: model)
-    outcome = host.run(parts.job(few, model, tmp_path / "p", compile="default"))
-    assert (outcome.status, outcome.failure) == ("failed", "fallback")
-    assert "compiled nothing" in str(outcome.error)
+    for name in ("p", "again"):  # the second one finds what the first one left
+        outcome = host.run(parts.job(few, model, tmp_path / name, compile="default"))
+        assert (outcome.status, outcome.failure) == ("failed", "fallback")
+        assert "did not take effect: nothing was compiled" in str(outcome.error)
     host.run(parts.job(few, model, tmp_path / "q"))
+
+
+@pytest.mark.usefixtures("no_compiler_needed")
+def test_recorded_device_graphs_of_a_cpu_are_a_fallback(
+    host: Any, few: Path, model: Path, tmp_path: Path
+) -> None:
+    asked = {"compile": "reduce-overhead", "device": "auto"}
+    outcome = host.run(parts.job(few, model, tmp_path / "p", **asked))
+    assert (outcome.status, outcome.failure) == ("failed", "fallback")
+    assert "a CPU has no device graphs" in str(outcome.error)
+    host.run(parts.job(few, model, tmp_path / "q"))
+
+
+def test_device_graphs_that_were_left_out_are_a_fallback() -> None:
+    from gpucost_tui.engine.contract import PassFailed
+
+    left_out = compiling.Compilations(3, 1.0, unrecorded=2)
+    for mode in ("reduce-overhead", "max-autotune"):
+        asked = Execution(max_length=48, compile=mode)
+        compiling.check(asked, compiling.Compilations(3, 1.0), "cuda:0")
+        with pytest.raises(PassFailed, match="2 device graphs could not be recorded"):
+            compiling.check(asked, left_out, "cuda:0")
+    compiling.check(Execution(max_length=48, compile="max-autotune"), left_out, "cpu")
+    compiling.check(Execution(max_length=48, compile="default"), left_out, "cuda:0")
+
+
+@pytest.mark.usefixtures("no_compiler_needed")
+def test_graph_breaks_are_counted_and_said() -> None:
+    import torch
+
+    class Broken(torch.nn.Module):
+        def forward(self, values: torch.Tensor) -> torch.Tensor:
+            torch._dynamo.graph_break()
+            return values + 1
+
+    asked = Execution(max_length=48, compile="default")
+    compiler = compiling.Compiler(torch)
+    for part, said in ((Broken(), "Python runs uncompiled"), (torch.nn.ReLU(), "no graph break")):
+        compiler.model(torch.nn.Sequential(torch.nn.ReLU(), part), asked)(torch.ones(3))
+        so_far = compiler.so_far()
+        assert so_far.number
+        (note,) = compiling.describe(asked, so_far, so_far)
+        assert said in note
+    compiler.forget()
+
+
+def test_a_fresh_cache_is_empty_and_gives_back_what_was_set(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import os
+
+    import torch
+
+    names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+    for name in names:
+        monkeypatch.setenv(name, str(tmp_path / name))
+    compiler = compiling.Compiler(torch)
+    compiler.model(torch.nn.ReLU(), Execution(max_length=4, compile="default",
+                                              compile_cache="fresh"))  # fmt: skip
+    inside = [Path(os.environ[name]) for name in names]
+    assert not any(folder.is_relative_to(tmp_path) for folder in inside)
+    assert list(inside[0].iterdir()) == []
+    compiler.forget()
+    assert [os.environ[name] for name in names] == [str(tmp_path / name) for name in names]
+    assert not inside[0].exists()
 
 
 @pytest.mark.slow

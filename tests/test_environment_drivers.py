@@ -297,6 +297,18 @@ def test_an_amd_card() -> None:
     driver.close()
 
 
+def test_power_of_an_amd_card_in_every_release_s_spelling() -> None:
+    module = fake_amd()
+    told = {"current_socket_power": 0xFFFFFFFF, "average_socket_power": 240}
+    module.amdsmi_get_power_info = lambda handle: {**told, "power_limit": 750_000_000}
+    driver = AmdDriver.open(module)
+    assert driver.devices()[0].power_limit_w == 750
+    assert driver.sample(0).power_w == 240
+    module.amdsmi_get_power_info = lambda handle: {"power_limit": 750}
+    assert driver.devices()[0].power_limit_w == 750
+    assert driver.sample(0).missing["power_w"] == "AMD SMI says N/A"
+
+
 def test_an_amd_library_that_fails_or_lacks_calls() -> None:
     module = fake_amd()
     del module.amdsmi_get_energy_count
@@ -337,6 +349,10 @@ def test_uuids_match_in_every_spelling() -> None:
     assert find(devices, "") is None
     amd = [DeviceInfo(0, "amd", "M", uuid="b9ff74a1-0000-1000-80b2-fd6a2a5d3f8c")]
     assert find(amd, "GPU-80b2fd6a2a5d3f8c") == (amd[0], None)
+    # HIP's sixteen digits, and torch's way to write them: each character as a byte of a UUID.
+    assert find(amd, "GPU-b9b2fd6a2a5d3f8c") == (amd[0], None)
+    assert find(amd, "62396232-6664-3661-3261-356433663863") == (amd[0], None)
+    assert find(amd, "62396232-6664-3661-3261-356433663864") is None
 
 
 def test_a_recorded_driver_replays() -> None:

@@ -175,6 +175,8 @@ def test_a_torch_that_cannot_be_loaded_is_a_reason(
         ("12.8", "550.54.14", "minor version compatibility"),
         ("12.8", "470.82.01", "too old"),
         ("13.0", "575.57.08", "too old"),
+        ("13.2", "580.65.06", "minor version compatibility"),
+        ("13.2", "595.45.04", "new enough"),
         ("13.9", "600.1", "new enough"),
         ("14.0", "600.1", None),
         ("12.8", None, None),

@@ -8,10 +8,7 @@ uncompiled code without a word, so it is lifted.
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -36,18 +33,30 @@ _DECIDE = (
     "threads",
 )
 _TIMER = "_compile.compile_inner"
-_CACHE = "TORCHINDUCTOR_CACHE_DIR"
+#: Modes that record device graphs, on a device that has them.
+RECORDING = ("reduce-overhead", "max-autotune")
 
 
 @dataclass(frozen=True, slots=True)
 class Compilations:
-    """How many there were in this process, and the seconds they took; ``of`` what came since."""
+    """How many there were in this process, and the seconds they took.
+
+    ``breaks``: places where a graph ended early, so that Python runs uncompiled between two.
+    ``unrecorded``: graphs that the mode would have recorded on the device, and that could not be.
+    """
 
     number: int
     seconds: float
+    breaks: int = 0
+    unrecorded: int = 0
 
     def since(self, before: Compilations) -> Compilations:
-        return Compilations(self.number - before.number, self.seconds - before.seconds)
+        return Compilations(
+            self.number - before.number,
+            self.seconds - before.seconds,
+            self.breaks - before.breaks,
+            self.unrecorded - before.unrecorded,
+        )
 
 
 def compilations() -> Compilations:
@@ -56,7 +65,12 @@ def compilations() -> Compilations:
     if utils is None:
         return Compilations(0, 0.0)
     times = utils.compilation_time_metrics.get(_TIMER, [])
-    return Compilations(len(times), float(sum(times)))
+    return Compilations(
+        len(times),
+        float(sum(times)),
+        sum(utils.counters.get("graph_break", {}).values()),
+        utils.counters.get("inductor", {}).get("cudagraph_skips", 0),
+    )
 
 
 class Compiler:
@@ -66,8 +80,8 @@ class Compiler:
         self._torch = torch
         self._key: tuple[Any, ...] | None = None
         self._model: Any = None
-        self._scratch: str | None = None
-        self.fresh = False  # whether the last model() began anew
+        self._scratch = contextlib.ExitStack()
+        self._before = Compilations(0, 0.0)
 
     def model(self, model: Any, execution: Execution) -> Any:
         """Return a callable in the model's place; the model itself where nothing is compiled."""
@@ -75,12 +89,16 @@ class Compiler:
             self.forget()
             return model
         key = (id(model), *(getattr(execution, name) for name in _DECIDE))
-        self.fresh = key != self._key or execution.compile_cache == "fresh"
-        if self.fresh:
+        if key != self._key or execution.compile_cache == "fresh":
             self.forget()
             self._prepare(execution)
+            self._before = compilations()
             self._key, self._model = key, self._compiled(model, execution)
         return self._model
+
+    def so_far(self) -> Compilations:
+        """Return what was compiled of the present model, by earlier attempts too."""
+        return compilations().since(self._before)
 
     def _prepare(self, execution: Execution) -> None:
         import torch._dynamo.config as config
@@ -97,8 +115,11 @@ class Compiler:
             name = next(n for n in spellings if hasattr(config, n))
             setattr(config, name, _LIMIT)
         if execution.compile_cache == "fresh":
-            self._scratch = tempfile.mkdtemp(prefix="gpucost-compile-")
-            os.environ[_CACHE] = self._scratch
+            from torch._inductor import utils
+
+            # An empty cache of generated code, Triton's too, until it is left.
+            empty: Any = getattr(utils, "fresh_cache", None) or utils.fresh_inductor_cache
+            self._scratch.enter_context(empty())
 
     def _compiled(self, model: Any, execution: Execution) -> Any:
         dynamic = {"auto": None, "yes": True, "no": False}[execution.compile_dynamic]
@@ -107,7 +128,7 @@ class Compiler:
     def begin_batch(self, execution: Execution) -> Callable[[], None] | None:
         """Return what to call before a batch: recorded device graphs reuse their outputs' memory,
         and must know that the last ones are no longer needed."""
-        if execution.compile not in ("reduce-overhead", "max-autotune"):
+        if execution.compile not in RECORDING:
             return None
         mark: Callable[[], None] = self._torch.compiler.cudagraph_mark_step_begin
         return mark
@@ -117,10 +138,7 @@ class Compiler:
         if self._key is not None:
             self._torch.compiler.reset()
         self._key = self._model = None
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            os.environ.pop(_CACHE, None)
-            self._scratch = None
+        self._scratch.close()
 
 
 @contextlib.contextmanager
@@ -147,23 +165,39 @@ def explained() -> Iterator[None]:
         raise PassFailed("error", f"torch.compile failed ({kind}: {first.strip()}).") from None
 
 
-def describe(execution: Execution, made: Compilations, *, fresh: bool) -> list[str]:
-    """Return the note on a compiled variant.
+def check(execution: Execution, so_far: Compilations, device: str) -> None:
+    """Make sure that the mode took effect, by all that was compiled of the model so far.
 
     Raises:
-        PassFailed: ``fallback``: nothing was compiled.
+        PassFailed: ``fallback``: nothing was compiled, or device graphs were left out.
     """
-    if fresh and not made.number:
+    mode = execution.compile
+    why = None
+    if not so_far.number:
+        why = "nothing was compiled"
+    elif mode == "reduce-overhead" and device == "cpu":
+        why = "a CPU has no device graphs, which are what this mode adds"
+    elif mode in RECORDING and device != "cpu" and so_far.unrecorded:
+        left_out = count(so_far.unrecorded, "device graph")
+        why = f"{left_out} could not be recorded (the child's log says why)"
+    if why is not None:
         raise PassFailed(
-            "fallback", f"torch.compile ({execution.compile}) was requested and compiled nothing."
+            "fallback", f"torch.compile ({mode}) was requested and did not take effect: {why}."
         )
+
+
+def describe(execution: Execution, made: Compilations, so_far: Compilations) -> list[str]:
+    """Return the note on a compiled variant."""
     cache = "kept between attempts" if execution.compile_cache == "keep" else "fresh"
     said = f"{count(made.number, 'compilation')} before the pass"
     if not made.number:
         said = "compiled by an earlier attempt"
+    whole = "no graph break"
+    if so_far.breaks:
+        whole = f"{count(so_far.breaks, 'graph break')}: between the parts Python runs uncompiled"
     return [
         f"torch.compile: mode {execution.compile}, dynamic {execution.compile_dynamic}, "
-        f"cache {cache}; {said}"
+        f"cache {cache}; {said}; {whole}"
     ]
 
 

@@ -56,7 +56,8 @@ class Accelerator(Protocol):
     def send(self, tensors: dict[str, Any]) -> Sent:
         """Send a batch from the thread that computes."""
 
-    def uploader(self) -> Uploader: ...
+    def uploader(self) -> Uploader:
+        """Return the same one every time: warmed up, it is warm in the pass."""
 
     def reset_peaks(self) -> None: ...
 
@@ -171,7 +172,8 @@ class CudaUploader:
 
     def enter(self) -> None:
         self._cuda.set_device(self._index)
-        self._stream = self._cuda.Stream(device=self._index)
+        if self._stream is None:  # memory is kept by stream: a warm one keeps its own
+            self._stream = self._cuda.Stream(device=self._index)
 
     def send(self, tensors: dict[str, Any]) -> Sent:
         with self._cuda.stream(self._stream):
@@ -192,6 +194,7 @@ class Cuda:
         self.index = index
         self.device = f"cuda:{index}"
         self.framework = "rocm" if getattr(torch.version, "hip", None) else "cuda"
+        self._uploader = CudaUploader(torch.cuda, index)
         torch.cuda.set_device(index)
 
     def synchronize(self) -> None:
@@ -204,7 +207,7 @@ class Cuda:
         return There({name: tensor.to(self.device) for name, tensor in tensors.items()})
 
     def uploader(self) -> Uploader:
-        return CudaUploader(self._cuda, self.index)
+        return self._uploader
 
     def reset_peaks(self) -> None:
         self._cuda.reset_peak_memory_stats(self.index)
@@ -220,14 +223,18 @@ class Cuda:
     def _counted(self, counters: Mapping[str, int], which: str) -> DeviceMemory:
         properties = self._cuda.get_device_properties(self.index)
         uuid = getattr(properties, "uuid", None)
-        return DeviceMemory(
+        memory = DeviceMemory(
             index=self.index,
             name=str(properties.name),
             uuid=str(uuid) if uuid is not None else None,
             capacity_bytes=int(properties.total_memory),
-            allocated_bytes=int(counters.get(f"allocated_bytes.all.{which}", 0)),
-            reserved_bytes=int(counters.get(f"reserved_bytes.all.{which}", 0)),
+            allocated_bytes=counters.get(f"allocated_bytes.all.{which}"),
+            reserved_bytes=counters.get(f"reserved_bytes.all.{which}"),
         )
+        for name in ("allocated_bytes", "reserved_bytes"):
+            if getattr(memory, name) is None:  # an allocator of somebody's own: not 0 (R20)
+                memory.missing[name] = "torch's allocator counts nothing here"
+        return memory
 
 
 def resolve(requested: str, torch: Any) -> Accelerator:

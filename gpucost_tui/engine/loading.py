@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpucost_tui.engine import quantizing
 from gpucost_tui.engine.attention import implementation
 from gpucost_tui.engine.batching import Batching
 from gpucost_tui.engine.contract import Job, PassFailed
-from gpucost_tui.engine.quantizing import loading_options, quantize
 from gpucost_tui.errors import EnvironmentLacks, InputError
 from gpucost_tui.protocol.execution import Execution, dtype_words
 from gpucost_tui.tasks.base import ModelFacts, Task
@@ -49,13 +49,14 @@ def load_model(job: Job, execution: Execution, task: Task, device: str) -> Loade
     """
     tokenizer = _tokenizer(job)
     model, info = _weights(job, execution, task, device)
-    notes = _check_weights(task, info)
+    notes = [*_check_weights(task, info), *quantizing.notes(execution)]
     model.eval()
-    if getattr(model, "hf_device_map", None) is None:
+    if not quantizing.by_bitsandbytes(execution):
         model.to(device)
+    _keep_no_cache(model)
     dtype_effective = _dtype(model, execution.dtype, notes)
     embeddings = model.get_input_embeddings()
-    model, quantization = quantize(model, execution, device)
+    model, quantization = quantizing.quantize(model, execution, device)
     loaded = LoadedModel(
         model=model,
         tokenizer=tokenizer,
@@ -95,7 +96,7 @@ def _weights(job: Job, execution: Execution, task: Task, device: str) -> tuple[A
     import transformers
 
     chosen = getattr(transformers, task.auto_model)
-    quantized = loading_options(execution, device, torch)
+    quantized = quantizing.loading_options(execution, device, torch)
     try:
         return chosen.from_pretrained(  # type: ignore[no-any-return]
             job.model,
@@ -119,11 +120,20 @@ def _weights(job: Job, execution: Execution, task: Task, device: str) -> tuple[A
             ) from None
         if isinstance(error, OSError) and error.errno is not None:
             raise  # a full memory or disk is typed by its number
-        raise EnvironmentLacks(
-            f"the model can't be loaded ({_first_line(error)})",
-            where=job.model,
-            fix="The folder needs config.json and its safetensors files",
-        ) from None
+        said = f"the model can't be loaded ({_first_line(error)})"
+        where, fix = job.model, "The folder needs config.json and its safetensors files"
+        if quantized:
+            where = "execution.quantization"
+            fix = "Declare another quantization, or install what it needs"
+        raise EnvironmentLacks(said, where=where, fix=fix) from None
+
+
+def _keep_no_cache(model: Any) -> None:
+    """Leave out keys and values that only a next token would need: no pass asks for one."""
+    for module in model.modules():
+        config: Any = getattr(module, "config", None)
+        if getattr(config, "use_cache", False):
+            config.use_cache = False
 
 
 def _first_line(error: BaseException) -> str:

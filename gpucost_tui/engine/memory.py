@@ -17,6 +17,7 @@ from gpucost_tui.engine.contract import DeviceMemory
 from gpucost_tui.engine.devices import Accelerator
 from gpucost_tui.engine.watching import PassWatch, Seen
 from gpucost_tui.environment.devices import DeviceInfo, DeviceSample, Driver, Partition, find
+from gpucost_tui.environment.visible import select
 
 _COUNTED = ("allocated_bytes", "reserved_bytes")
 _SAMPLED = ("used_bytes", "own_bytes")
@@ -179,5 +180,19 @@ class DeviceMeter:
             # An old torch gives no UUID: with a single device there is nothing to confuse.
             return (self._infos[0], None) if len(self._infos) == 1 else None
         if uuid not in self._places:
-            self._places[uuid] = find(self._infos, uuid)
+            self._places[uuid] = self._found(find(self._infos, uuid))
         return self._places[uuid]
+
+    def _found(
+        self, place: tuple[DeviceInfo, Partition | None] | None
+    ) -> tuple[DeviceInfo, Partition | None] | None:
+        """Narrow a device that is divided down to the instance that this process was given.
+
+        CUDA gives a process one MIG instance, and may state the UUID of the whole device for it.
+        """
+        if place is None or place[1] is not None or place[0].mig_mode != "enabled":
+            return place
+        device = place[0]
+        given = select([device], os.environ, "cuda")
+        parts = [part for part in device.partitions if part.uuid == given.partition]
+        return (device, parts[0]) if parts else place

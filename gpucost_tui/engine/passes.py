@@ -12,7 +12,7 @@ import contextlib
 import gc
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -43,6 +43,12 @@ class Setup:
     accelerator: Accelerator
     execution: Execution
     begin_batch: Any = None
+
+    def forward(self, inputs: dict[str, Any]) -> Any:
+        """Return the task's output of a batch that is on the device."""
+        if self.begin_batch is not None:
+            self.begin_batch()
+        return self.task.predict(self.model, inputs)
 
 
 @dataclass(slots=True)
@@ -136,7 +142,7 @@ def _prepared(
         return (_prepare(setup, work, tally, setup.accelerator.send) for work in works)
     upload = setup.accelerator.uploader()
 
-    def ahead() -> Iterator[_Ready]:
+    def ahead() -> Generator[_Ready, None, None]:
         with setup.torch.inference_mode():  # it belongs to the thread
             for work in works:
                 yield _prepare(setup, work, tally, upload.send)
@@ -164,10 +170,8 @@ def _step(setup: Setup, ready: _Ready, tally: Tally, span: Any) -> None:
     task = setup.task
     tally.last = ready.shape
     inputs = ready.sent.arrived()
-    if setup.begin_batch is not None:
-        setup.begin_batch()
     span.start()
-    output = task.predict(setup.model, inputs)
+    output = setup.forward(inputs)
     span.stop()
     launched = _now()
     host = task.materialize(output)
@@ -190,8 +194,13 @@ def tensors(setup: Setup, batch: Batch) -> dict[str, Any]:
 
 
 def to_device(setup: Setup, batch: Batch) -> dict[str, Any]:
-    """Return a batch's arrays as tensors on the device."""
-    return setup.accelerator.send(tensors(setup, batch)).arrived()
+    """Return a batch's arrays as tensors on the device, sent in the variant's own way."""
+    send = setup.accelerator.send
+    if setup.execution.prefetch:
+        upload = setup.accelerator.uploader()
+        upload.enter()
+        send = upload.send
+    return send(tensors(setup, batch)).arrived()
 
 
 def _failed_batch(tally: Tally) -> list[str]:
@@ -221,17 +230,6 @@ def _measured(
         order = np.argsort(supply.order[: len(ids)], kind="stable")
         ids = [ids[k] for k in order.tolist()]
     columns = {name: values[order] for name, values in columns.items()}
-    notes = []
-    if setup.execution.prefetch:
-        notes.append(
-            f"reading, tokenizing and transfer of up to {setup.execution.prefetch} batches ran "
-            "beside the forward passes: phases may add up to more than the pass"
-        )
-    if setup.accelerator.device != "cpu":
-        notes.append(
-            "forward_s is a range of device events; materialize_s waits for the device on the "
-            "host, so the two overlap and the phases may add up to more than the pass"
-        )
     return Measured(
         ids=ids,
         order=order.tolist(),
@@ -245,5 +243,24 @@ def _measured(
         truncated_entries=tally.truncated,
         padding_ratio=tally.computed_tokens / tally.real_tokens if tally.real_tokens else None,
         stopped=stopped,
-        notes=notes,
+        notes=_overlaps(setup),
     )
+
+
+def _overlaps(setup: Setup) -> list[str]:
+    """Return which phases ran beside one another, for the row (R14)."""
+    notes = []
+    ahead, on_device = setup.execution.prefetch, setup.accelerator.device != "cpu"
+    if ahead:
+        notes.append(
+            f"reading, tokenizing and transfer of up to {ahead} batches ran beside the forward "
+            "passes: phases may add up to more than the pass"
+        )
+    if ahead and on_device:
+        notes.append("transfer_s is what pinning and starting the copies took on the host")
+    if on_device:
+        notes.append(
+            "forward_s is a range of device events; materialize_s waits for the device on the "
+            "host, so the two overlap and the phases may add up to more than the pass"
+        )
+    return notes

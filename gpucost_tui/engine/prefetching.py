@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
@@ -22,7 +23,7 @@ class Prefetched(Generic[_T]):
     """
 
     def __init__(
-        self, items: Iterator[_T], depth: int, enter: Callable[[], None] = lambda: None
+        self, items: Generator[_T, None, None], depth: int, enter: Callable[[], None] = lambda: None
     ) -> None:
         self._items = items
         self._enter = enter
@@ -34,9 +35,11 @@ class Prefetched(Generic[_T]):
     def _fill(self) -> None:
         try:
             self._enter()
-            for item in self._items:
-                if not self._put((True, item)):
-                    return
+            # Closed in this thread: what the iterator has opened may belong to it.
+            with contextlib.closing(self._items) as items:
+                for item in items:
+                    if not self._put((True, item)):
+                        return
         except BaseException as error:
             self._put((False, error))
         else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
+import inspect
 import warnings
 from typing import Any, NoReturn
 
@@ -31,7 +33,7 @@ def loading_options(execution: Execution, device: str, torch: Any) -> dict[str, 
             what = f"int8-dynamic on a CPU begins from float32, and dtype is {execution.dtype}"
             _lacks(what, "Take dtype float32")
         return {}
-    if scheme not in _BITSANDBYTES:
+    if not by_bitsandbytes(execution):
         _need("torchao", scheme)
         return {}
     _need("bitsandbytes", scheme)
@@ -61,26 +63,55 @@ def quantize(model: Any, execution: Execution, device: str) -> tuple[Any, str]:
 
     Raises:
         PassFailed: ``fallback``: no layer was quantized.
+        EnvironmentLacks: The package that is installed can't do it on this device.
     """
     scheme = execution.quantization
     if scheme == "none":
         return model, "none"
+    linear = _linear(model)  # bitsandbytes' layers, made while loading, are linear ones too
     if device == "cpu":
         model, done, how = _dynamic_on_cpu(model)
-    elif scheme in _BITSANDBYTES:
-        done, how = _count(model, "bitsandbytes"), "bitsandbytes"
+    elif by_bitsandbytes(execution):
+        done, how = _count(model, "bitsandbytes"), _named("bitsandbytes")
     else:
-        done, how = _by_torchao(model, scheme), "torchao"
+        done, how = _by_torchao(model, scheme), _named("torchao")
     if not done:
         raise PassFailed("fallback", f"quantization '{scheme}' was requested and changed no layer.")
-    return model, f"{scheme} ({how}, {done} layers)"
+    return model, f"{scheme} ({how}, {done} of {linear} linear layers)"
+
+
+def by_bitsandbytes(execution: Execution) -> bool:
+    """Tell whether the layers are quantized, and brought to the device, while they are loaded."""
+    return execution.quantization in _BITSANDBYTES
+
+
+def notes(execution: Execution) -> list[str]:
+    """Return what a scheme computes otherwise than the declared dtype says."""
+    if execution.quantization == "bnb-int8" and execution.dtype != "float16":
+        return [f"bnb-int8 rounds the {execution.dtype} inputs of its layers to float16"]
+    return []
+
+
+def _linear(model: Any) -> int:
+    import torch
+
+    return sum(isinstance(part, torch.nn.Linear) for part in model.modules())
+
+
+def _named(package: str) -> str:
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return package
 
 
 def _dynamic_on_cpu(model: Any) -> tuple[Any, int, str]:
     import torch
 
     engines = torch.backends.quantized.supported_engines
-    if not [name for name in engines if name != "none"]:
+    # torch announces that it will give this up for torchao.
+    dynamic: Any = getattr(torch.ao.quantization, "quantize_dynamic", None)
+    if dynamic is None or not [name for name in engines if name != "none"]:
         raise EnvironmentLacks(
             "this torch has no engine for quantized layers on a CPU",
             where=_WHERE,
@@ -88,8 +119,7 @@ def _dynamic_on_cpu(model: Any) -> tuple[Any, int, str]:
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the place where it will live in later releases
-        quantize_dynamic: Any = torch.ao.quantization.quantize_dynamic
-        model = quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
+        model = dynamic(model, {torch.nn.Linear}, dtype=torch.qint8, inplace=True)
     engine = str(torch.backends.quantized.engine)
     return model, _count(model, "torch.ao.nn.quantized.dynamic"), f"torch, {engine}"
 
@@ -108,8 +138,28 @@ def _by_torchao(model: Any, scheme: str) -> int:
     config = getattr(quantization, name, None)
     if config is None:
         _lacks(f"'{scheme}' is unknown to the installed torchao", "Install a newer torchao")
-    quantization.quantize_(model, config())
+    try:
+        quantization.quantize_(model, config(**_options(config, scheme)))
+    except (ImportError, ValueError, AssertionError) as error:
+        what = f"'{scheme}' can't be had here ({type(error).__name__}: {error})"
+        _lacks(what, "Take another scheme, or the torchao that fits this torch and device")
     return sum(
         type(getattr(part, "weight", None)).__module__.startswith("torchao")
         for part in model.modules()
     )
+
+
+def _options(config: Any, scheme: str) -> dict[str, Any]:
+    """Return the options of a torchao configuration, as far as the installed release knows them."""
+    import torch
+
+    # Left alone it would change the compiler's settings of the whole process (earlier releases: the
+    # precision of float32 products too), and so every later variant in this process.
+    wanted: dict[str, Any] = {"set_inductor_config": False}
+    if scheme == "int4":
+        # torch's own int4 kernels; the default, 'plain', needs another package since 0.14.
+        wanted |= {"int4_packing_format": "tile_packed_to_4d"}
+        if getattr(torch.version, "hip", None):
+            wanted |= {"int4_tile_packed_ntile": 16}
+    known = inspect.signature(config).parameters
+    return {name: value for name, value in wanted.items() if name in known}

@@ -8,16 +8,19 @@ import math
 import os
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from gpucost_tui.engine import attention
 from gpucost_tui.engine.contract import PassFailed
 from gpucost_tui.protocol.execution import Execution
+from gpucost_tui.text import listed
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
+#: Switches of the libraries that round float32 whatever torch is told (cuBLAS, oneDNN).
+_ROUNDING = ("NVIDIA_TF32_OVERRIDE", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
 
 
 def usable_cores() -> int:
@@ -89,27 +92,49 @@ def apply(torch: Any, execution: Execution) -> int:
     return int(torch.get_num_threads())
 
 
-def check_tf32(torch: Any, execution: Execution, device: str) -> None:
-    """Make sure that tf32 took effect where it is asked for.
+def check_products(torch: Any, execution: Execution, device: str) -> None:
+    """Make sure that float32 is multiplied as asked for: in tf32, or in full.
+
+    The switch alone proves nothing: libraries and drivers have switches of their own in the
+    environment. So a product is computed that differs between the two.
 
     Raises:
-        PassFailed: ``fallback``: this device multiplies float32 in full.
+        PassFailed: ``fallback``: the other one took effect.
     """
-    if not execution.tf32:
+    if execution.dtype != "float32":
         return
-    why = None
-    if device == "cpu":
-        why = "a CPU multiplies float32 in full"
-    elif getattr(torch.version, "hip", None):
-        why = "ROCm multiplies float32 in full"
-    else:
-        major = torch.cuda.get_device_properties(int(device.partition(":")[2])).major
-        if major < 8:
-            why = f"a device of compute capability {major}.x has no tf32"
-        elif not torch.backends.cuda.matmul.allow_tf32:
-            why = "torch did not take the switch"
-    if why is not None:
-        raise PassFailed("fallback", f"tf32 was requested and did not take effect: {why}.")
+    if execution.tf32 and device == "cpu":
+        _fell_back("tf32 was requested", "a CPU multiplies float32 in full")
+    rounded = _rounds(torch, device)
+    if execution.tf32 and not rounded:
+        _fell_back("tf32 was requested", _no_tf32(torch, device))
+    if rounded and not execution.tf32:
+        named = [name for name in _ROUNDING if name in os.environ]
+        why = f"the environment sets {listed(named)}" if named else "torch's switch is off"
+        _fell_back("exact float32 was requested", f"products are rounded, and {why}")
+
+
+def _rounds(torch: Any, device: str) -> bool:
+    """Tell whether a product of float32 loses what tf32 has no bits for."""
+    size = 64 if device == "cpu" else 1024  # a device takes tf32 for whole tiles
+    fine = torch.full((size, size), 1 + 2**-12, device=device)
+    product = torch.nn.functional.linear(fine, torch.eye(size, device=device))
+    return bool((product != fine).any())
+
+
+def _no_tf32(torch: Any, device: str) -> str:
+    if getattr(torch.version, "hip", None):
+        return "this ROCm multiplies float32 in full"
+    major = torch.cuda.get_device_properties(int(device.partition(":")[2])).major
+    if major < 8:
+        return f"a device of compute capability {major}.x has no tf32"
+    set_to = os.environ.get("NVIDIA_TF32_OVERRIDE")
+    off = "" if set_to is None else f", and the environment sets NVIDIA_TF32_OVERRIDE={set_to}"
+    return f"the device multiplied float32 in full{off}"
+
+
+def _fell_back(asked: str, why: str) -> NoReturn:
+    raise PassFailed("fallback", f"{asked} and did not take effect: {why}.")
 
 
 def switches(torch: Any, execution: Execution, seed: int) -> str:

@@ -32,7 +32,7 @@ from gpucost_tui.engine.memory import DeviceMeter
 from gpucost_tui.engine.reading import forget_cached, opened
 from gpucost_tui.engine.settings import (
     apply,
-    check_tf32,
+    check_products,
     keep_freed_memory,
     prepare_environment,
     seed,
@@ -40,7 +40,7 @@ from gpucost_tui.engine.settings import (
 )
 from gpucost_tui.environment.devices import Driver
 from gpucost_tui.errors import InputError
-from gpucost_tui.protocol.execution import Execution, conflicts
+from gpucost_tui.protocol.execution import Execution, conflicts, requested_words
 from gpucost_tui.tasks import registry
 
 _CHUNK = 1024  # entries tokenized at a time when the warm-up is planned
@@ -108,11 +108,12 @@ class TorchEngine:
         threads = apply(self._torch, execution)
         seed(self._torch, job.seed)
         wanted = resolve(execution.device, self._torch)
-        check_tf32(self._torch, execution, wanted.device)
         key = _identity(job, execution, wanted.device)
         if key != self._kept:
             self.release()  # the previous variant's weights go first
         self._accelerator = wanted
+        check_products(self._torch, execution, wanted.device)
+        wanted.empty_cache()  # what an earlier variant's activations left is no peak of this one
         wanted.reset_peaks()
         self._meter.reset("load")
         load_s: float | None = None
@@ -146,6 +147,7 @@ class TorchEngine:
             quantization=self._loaded.quantization,
             missing={} if load_s is not None else {"load_s": "already loaded"},
             notes=[
+                requested_words(execution),
                 *self._loaded.notes,
                 *loading.limits_note(self._loaded, execution),
                 switches(self._torch, execution, job.seed),
@@ -163,7 +165,7 @@ class TorchEngine:
         lengths, highest = self._token_lengths(job, stop)
         self._check_ids(highest)
         planned = time.perf_counter() - begun
-        warming = Warming(setup, self._loaded.model, job, self._compiler.fresh)
+        warming = Warming(setup, self._loaded.model, job, self._compiler)
         warmed = warming.run(lengths, _Metered(report, self._meter, setup.accelerator), stop)
         warmed.warmup_s += planned
         warmed.notes[:0] = notes
@@ -213,12 +215,13 @@ class TorchEngine:
         batch = setup.task.encode(setup.encoder, tokens)
         with self._torch.inference_mode():
             inputs = to_device(setup, batch)
-            output = setup.task.predict(setup.model, inputs)
+            # A copy: recorded device graphs write the next output into the same memory.
+            output = setup.forward(inputs).clone()
         return {
             "tokenize": lambda: setup.encoder.tokens(texts),
             "collate": lambda: setup.task.encode(setup.encoder, tokens),
             "transfer": lambda: to_device(setup, batch),
-            "forward": lambda: setup.task.predict(setup.model, inputs),
+            "forward": lambda: setup.forward(inputs),
             "materialize": lambda: setup.task.materialize(output),
         }
 

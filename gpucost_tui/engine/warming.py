@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gpucost_tui.engine import compiling
-from gpucost_tui.engine.attention import FORCED, KernelWatch
+from gpucost_tui.engine.attention import FORCED, KernelWatch, implementation
 from gpucost_tui.engine.batching import Batching
-from gpucost_tui.engine.compiling import Compilations
+from gpucost_tui.engine.compiling import Compilations, Compiler
 from gpucost_tui.engine.contract import Job, PassFailed, Reporter, Warmed
 from gpucost_tui.engine.passes import Setup, to_device
 from gpucost_tui.engine.reading import selected
@@ -30,13 +30,13 @@ class Warming:
     Args:
         setup: Loaded and ready; ``setup.model`` may be a compiled one.
         plain: The same model as it was loaded: what is watched is watched on it.
-        fresh: Whether compiled code begins with this attempt.
+        compiler: Knows what was compiled of it so far.
     """
 
     setup: Setup
     plain: Any
     job: Job
-    fresh: bool
+    compiler: Compiler
 
     def run(self, lengths: np.ndarray, report: Reporter, stop: threading.Event) -> Warmed:
         """Warm up; leave early when ``stop`` is set.
@@ -125,15 +125,24 @@ class Warming:
         if wanted is not None and seen and watch.kernels != {wanted}:
             found = ", ".join(sorted(watch.kernels)) or "no kernel that could be seen"
             raise PassFailed("fallback", f"attention '{asked}' was requested: {found} took effect.")
-        if asked == "sdpa" and seen and not watch.kernels:
+        if implementation(asked) != "sdpa" or not seen:
+            return
+        if not watch.kernels:
             warmed.notes.append("the kernel of sdpa could not be seen")
+        elif self.setup.execution.compile != "none":
+            warmed.notes.append(
+                "the kernel of sdpa is the one that the model takes before it is compiled"
+            )
 
     def _compiled(self, made: Compilations, warmed: Warmed, *, stopped: bool) -> None:
         execution = self.setup.execution
         if execution.compile == "none":
             warmed.missing["compile_s"] = "not compiled"
             return
-        warmed.notes += compiling.describe(execution, made, fresh=self.fresh and not stopped)
+        so_far = self.compiler.so_far()
+        if not stopped:
+            compiling.check(execution, so_far, self.setup.accelerator.device)
+        warmed.notes += compiling.describe(execution, made, so_far)
         warmed.compiled = True
         if made.number:
             warmed.compile_s = made.seconds

@@ -140,16 +140,17 @@ class AmdDriver:
             compute_partition=self._ask(
                 gaps, "compute_partition", "amdsmi_get_gpu_compute_partition", handle
             ),
-            power_limit_w=_pick(gaps, "power_limit_w", power, "power_limit"),
+            power_limit_w=_watts(_pick(gaps, "power_limit_w", power, "power_limit")),
             missing=gaps,
         )
 
     def _power(self, gaps: dict[str, str], handle: Any) -> float | None:
         # Newer devices state the current power, older ones only an average.
         answer = self._ask(gaps, "power_w", "amdsmi_get_power_info", handle)
-        value = _pick(
-            gaps, "power_w", answer, "current_socket_power", "average_socket_power", "socket_power"
-        )
+        keys = ("current_socket_power", "average_socket_power", "socket_power")
+        if isinstance(answer, dict):  # not every release says N/A for what it can't read
+            answer = {k: v for k, v in answer.items() if not isinstance(v, int) or v < 0xFFFF}
+        value = _pick(gaps, "power_w", answer, *keys)
         return None if value is None else float(value)
 
     def _temperature(self, gaps: dict[str, str], handle: Any) -> float | None:
@@ -215,6 +216,13 @@ def _pick(gaps: dict[str, str], name: str, answer: Any, *keys: str) -> Any:
             return value
     gaps[name] = "AMD SMI says N/A"
     return None
+
+
+def _watts(limit: Any) -> float | None:
+    """Return a power limit in watts; releases after 7.0 state millionths of it."""
+    if limit is None:
+        return None
+    return float(limit) / 1e6 if limit > 100_000 else float(limit)
 
 
 def _words(error: Exception) -> str:

@@ -1,9 +1,10 @@
 """Is the NVIDIA driver new enough for the CUDA that torch was built with?
 
 The figures are NVIDIA's, from the CUDA Toolkit Release Notes, tables "CUDA Toolkit and Minimum
-Required Driver Version for CUDA Minor Version Compatibility" and "CUDA Toolkit and Corresponding
-Driver Versions", Linux. A driver between the two runs the build by minor version compatibility;
-what has to be compiled when it is used (PTX, torch.compile) may fail there.
+Required Driver Version for CUDA Minor Version Compatibility" (branches) and "CUDA Toolkit and
+Corresponding Driver Versions", Linux. A driver between the two runs the build by minor version
+compatibility; what has to be compiled when it is used (PTX, torch.compile) may fail there. From
+13.4 on no driver comes with the toolkit.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-SOURCE = "NVIDIA CUDA Toolkit 13.0 Release Notes, driver version tables (Linux)"
-DATE = "2025-08"
+SOURCE = "NVIDIA CUDA Toolkit 13.3 Release Notes, driver version tables (Linux)"
+DATE = "2026-06"
 
-#: CUDA major -> oldest driver that runs any of its minor versions
+#: CUDA major -> oldest driver that runs any of its minor versions: of the branches that the notes
+#: name (450, 525, 580) the first that came with a toolkit
 _MAJOR = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
 #: CUDA major.minor -> driver that its first release came with
 _MINOR = {
@@ -29,6 +31,9 @@ _MINOR = {
     "12.8": "570.26",
     "12.9": "575.51.03",
     "13.0": "580.65.06",
+    "13.1": "590.44.01",
+    "13.2": "595.45.04",
+    "13.3": "610.43.02",
 }
 
 

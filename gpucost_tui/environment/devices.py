@@ -6,6 +6,7 @@ A field that is ``None`` has its reason in ``missing`` under the field's name; `
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -153,10 +154,12 @@ _NOT_READ = ("index", "missing")
 def find(devices: list[DeviceInfo], uuid: str) -> tuple[DeviceInfo, Partition | None] | None:
     """Return the device that a UUID names, with its MIG instance where it names one.
 
-    torch writes the bare UUID, NVIDIA's driver puts ``GPU-`` or ``MIG-`` before it; AMD's HIP
-    writes the last part only. An abbreviation works where it names one device.
+    torch writes the bare UUID, NVIDIA's driver puts ``GPU-`` or ``MIG-`` before it. AMD's HIP has
+    the sixteen digits of the serial number, which torch writes out once more as the bytes of a
+    UUID, and which AMD SMI weaves into its own. An abbreviation works where it names one device.
     """
     wanted = _bare(uuid)
+    wanted = _spelled_out(wanted) or wanted
     if not wanted:
         return None
     found: list[tuple[DeviceInfo, Partition | None]] = []
@@ -172,5 +175,19 @@ def _bare(uuid: str) -> str:
     return text.split("-", 1)[1] if text.startswith(("gpu-", "mig-")) else text
 
 
+def _spelled_out(uuid: str) -> str | None:
+    """Return the digits whose characters are the bytes of a UUID, if they are."""
+    try:
+        digits = bytes.fromhex(uuid.replace("-", "")).decode("ascii")
+    except ValueError:
+        return None
+    return digits if re.fullmatch(r"[0-9a-f]{16}", digits.lower()) else None
+
+
 def _same(full: str, wanted: str) -> bool:
-    return full.startswith(wanted) or (len(wanted) >= 12 and full.replace("-", "").endswith(wanted))
+    if full.startswith(wanted):
+        return True
+    digits = full.replace("-", "")
+    # AMD SMI: two digits of the serial number stand first, the other fourteen last.
+    woven = re.fullmatch(r"[0-9a-f]{16}", wanted) and digits[:2] + digits[-14:] == wanted
+    return bool(woven) or (len(wanted) >= 12 and digits.endswith(wanted))

@@ -166,6 +166,14 @@ def conflicts(one: Execution) -> list[Conflict]:
     if one.quantization != "none" and one.compile != "none" and one.device == "cpu":
         what = "torch's quantized layers of a CPU can't be compiled"
         found.append(Conflict("compile", what, "Take one of the two"))
+    if one.attention == "flash_attention_2" and (one.dtype == "float32" or one.device == "cpu"):
+        what = "flash_attention_2 computes float16 or bfloat16 on a GPU, and "
+        what += f"dtype is {one.dtype}" if one.dtype == "float32" else "device is cpu"
+        fix = "Take dtype bfloat16 and a GPU, or another attention"
+        found.append(Conflict("attention", what, fix))
+    if one.compile == "reduce-overhead" and one.device == "cpu":
+        what = "compile 'reduce-overhead' records device graphs, which a CPU does not have"
+        found.append(Conflict("compile", what, "Take compile 'default'"))
     return found
 
 
@@ -186,6 +194,12 @@ def requested_columns(one: Execution) -> dict[str, Any]:
         "grouping": ", ".join(grouping),
         "prefetch": one.prefetch,
     }
+
+
+def requested_words(one: Execution) -> str:
+    """Return what was asked for where the raw table has a column for what took effect alone."""
+    names = ("device", "threads", "quantization", "compile", "truncation_side")
+    return "requested: " + ", ".join(f"{name} {getattr(one, name)}" for name in names)
 
 
 def dtype_words(dtype: str, *, tf32: bool) -> str:
