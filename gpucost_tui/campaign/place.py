@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpucost_tui.campaign.lock import machine, started
 from gpucost_tui.errors import WrongUse
+from gpucost_tui.files import sync_path
 from gpucost_tui.text import clean
 
 _SCRATCH = re.compile(r"\.gpucost-new-([0-9a-f]{12})-(\d+)-([0-9a-f]{8})-\d+")
@@ -51,6 +52,7 @@ def new_folder(folder: Path, last: str) -> Iterator[Path]:
         if filled and any(path != scratch for path in target.iterdir()):
             raise _in_use(folder)  # somebody else began at the same moment
         yield scratch
+        _on_disk(scratch)
         if filled:
             for item in sorted(scratch.iterdir(), key=lambda path: path.name == last):
                 if os.path.lexists(target / item.name):
@@ -65,6 +67,7 @@ def new_folder(folder: Path, last: str) -> Iterator[Path]:
                 if _taken(target):  # somebody else was quicker
                     raise _in_use(folder) from None
                 raise
+        sync_path(target.parent)
     except BaseException:
         for path in (scratch, *moved):
             _remove(path)
@@ -72,6 +75,13 @@ def new_folder(folder: Path, last: str) -> Iterator[Path]:
             with suppress(OSError):  # somebody else has put something into it
                 parent.rmdir()
         raise
+
+
+def _on_disk(folder: Path) -> None:
+    """Wait until all of it is on the disk: a seal that survives a power cut rests on it."""
+    for path in (*folder.rglob("*"), folder):
+        if not path.is_symlink():
+            sync_path(path)
 
 
 def _taken(target: Path) -> bool:
