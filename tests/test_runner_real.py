@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import random
 import signal
+import time
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -69,6 +74,42 @@ def test_a_runner_killed_in_the_middle_and_the_next_one(tmp_path: Path, texts: P
     one, _, eight = (row["padding_ratio"] for row in rows)
     assert one == 1.0
     assert eight > 1.0
+
+
+@pytest.mark.slow
+def test_kill_9_at_12_random_moments_over_the_real_engine(tmp_path: Path, texts: Path) -> None:
+    chance, hit = random.Random(9), Counter[str]()
+    campaign = made(tmp_path, texts, "measurement.rounds=6", "measurement.max_rounds=6")
+    known = parts.events(campaign)
+    while hit.total() < 12:
+        runner = parts.start("run", campaign.folder, engine=REAL["GPUCOST_ENGINE"])
+        begun = len(known)
+        if chance.random() < 0.8:  # else while torch is loaded, or before
+            parts.until(
+                lambda begun=begun: any(
+                    one.event == "attempt_started" for one in parts.events(campaign)[begun:]
+                )
+            )
+        time.sleep(chance.random() * 1.5)
+        child, whom = parts.child_of(runner.pid), chance.choice(["runner", "child", "both"])
+        if whom != "runner" and child is not None:
+            os.kill(child, signal.SIGKILL)
+        if whom != "child":
+            runner.kill()
+            runner.communicate(timeout=30)
+        else:
+            parts.until(lambda child=child: child is None or not parts.alive(child))
+            runner.send_signal(signal.SIGTERM)
+            runner.communicate(timeout=60)
+        now = parts.events(campaign)
+        assert now[: len(known)] == known
+        known = now
+        hit[f"{whom} after {known[-1].event}"] += 1
+    print(json.dumps(hit, indent=1, sort_keys=True))
+    assert parts.gpucost("run", campaign.folder, **REAL).returncode == 0
+    parts.sound(campaign, range(1, 19))
+    rows = [row for row in parts.rows(campaign) if row["status"] == "completed"]
+    assert {row["corpus_accepted"] for row in rows} == {True}
 
 
 def test_the_worker_thread_in_the_runner_itself(tmp_path: Path, texts: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import runner_parts as parts
 from tui_support import fake_engine, sealed_campaign
 from tui_terminal import PAINTED, Terminal, end_runner, terminal
 
@@ -109,6 +110,38 @@ def test_a_run_survives_the_terminal_of_its_app(
     runner = holder(campaign.folder)
     assert runner is not None and runner.detached
     end_runner(campaign.folder)
+
+
+@pytest.mark.parametrize("whom", ["app", "all"])
+def test_kill_9_of_the_app_or_of_all(
+    tmp_path: Path, fake_engine: Callable[..., None], whom: str
+) -> None:
+    """The run knows nothing of an app; and where all is gone, the next run goes on."""
+    fake_engine(default={"batch_s": 0.1})
+    campaign = sealed_campaign(tmp_path / "one")
+    with terminal(tmp_path, "one") as app:
+        app.shows("◆ sealed".encode())
+        app.keys(b"4")
+        app.shows(b"slots open")
+        app.keys(b"s")
+        app.shows("▶ running".encode())
+        runner = holder(campaign.folder)
+        assert runner is not None
+        app.until(lambda: parts.running(campaign))
+        child = parts.child_of(runner.pid)
+        doomed = [app.process.pid] if whom == "app" else [app.process.pid, runner.pid, child]
+        for pid in doomed:
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+        assert app.ended() == -signal.SIGKILL
+    if whom == "app":
+        assert holder(campaign.folder) == runner
+        end_runner(campaign.folder)
+    else:
+        parts.until(lambda: parts.nobody_left(campaign))
+        assert "its runner was lost" in parts.gpucost("status", campaign.folder).stdout
+    assert parts.run_here(campaign).open_slots == 0
+    parts.sound(campaign, range(1, 7))
 
 
 def test_quitting_tells_of_the_run_that_goes_on(
