@@ -10,6 +10,7 @@ same process)::
 Settings of an attempt (``default`` for those not named):
 
 * ``load_s``, ``warmup_s``, ``batch_s``: seconds slept; ``pass_s``: duration reported as measured.
+* ``hold``: ``after`` N entries the pass waits until the file ``until`` is there, or for a stop.
 * ``fail``: ``kind`` out-of-memory, memory-error, device-error, fallback, raise, exit, kill,
   segfault or hang (holds the interpreter lock: no heartbeat); ``after`` N entries; ``in`` load,
   warm-up or pass.
@@ -127,6 +128,7 @@ class FakeEngine:
             time.sleep(plan.get("batch_s", 0))
             done = end
             report.progress(done)
+            _hold(plan.get("hold"), done, stop)
         elapsed = plan.get("pass_s", time.perf_counter() - begun)
         whole = done == len(entries)
         measured = _measured(job, plan, entries[:done], elapsed, whole)
@@ -169,6 +171,12 @@ def labels_of(job: Job) -> list[str]:
 def _plan_of(job: Job) -> dict[str, Any]:
     plan = script()
     return {**plan.get("default", {}), **plan.get("attempts", {}).get(str(job.attempt), {})}
+
+
+def _hold(hold: dict[str, Any] | None, reached: int, stop: threading.Event) -> None:
+    if hold and reached >= hold["after"]:
+        while not Path(hold["until"]).exists() and not stop.wait(0.02):
+            pass
 
 
 def _maybe_fail(plan: dict[str, Any], phase: str, reached: int) -> None:

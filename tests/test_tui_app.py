@@ -122,7 +122,7 @@ async def test_help_tells_of_what_has_the_focus(tmp_path: Path) -> None:
         for words in ("In focus: a table (Campaigns)", "Everywhere", "Leave; a run goes on"):
             assert words in shown
         await pressed(pilot, "escape", "d", "f1")
-        await until(pilot, lambda: "text field" in screen_text(app))
+        await until(pilot, lambda: "a text field (Folder)" in screen_text(app))
 
 
 async def test_theme_and_place_come_back(tmp_path: Path) -> None:

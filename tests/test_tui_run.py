@@ -364,7 +364,9 @@ async def test_start_pause_resume_stop_and_to_the_end(
     size: tuple[int, int],
 ) -> None:
     fail = {"fail": {"kind": "out-of-memory", "after": 8}}
-    fake_engine(default={"batch_s": 0.02}, attempts={"2": fail, "4": {"batch_s": 0.25}})
+    go = tmp_path / "go"
+    held = {"hold": {"after": 8, "until": str(go)}}
+    fake_engine(default={"batch_s": 0.02}, attempts={"2": fail, "4": held})
     campaign = sealed_campaign(tmp_path / "c")
     stopped_after.append(campaign)
     app = app_on(campaign.folder)
@@ -376,6 +378,7 @@ async def test_start_pause_resume_stop_and_to_the_end(
         await until(pilot, lambda: "Attempt 4" in words(app))
         await pressed(pilot, "p")
         await until(pilot, lambda: "it pauses after this attempt" in words(app))
+        go.touch()
         await until(pilot, lambda: app.snapshot.word == "paused")
         await until(pilot, lambda: "4 of 6" in screen_text(app))
         pid = app.snapshot.status["runner"]["pid"]
@@ -399,7 +402,7 @@ def fold_of(campaign: Campaign) -> State:
 async def test_stop_asks_once_and_leaves_the_slot_open(
     tmp_path: Path, fake_engine: Callable[..., None], stopped_after: list[Campaign]
 ) -> None:
-    fake_engine(default={"batch_s": 0.2})
+    fake_engine(default={"hold": {"after": 8, "until": "never"}})
     campaign = sealed_campaign(tmp_path / "c")
     stopped_after.append(campaign)
     app = app_on(campaign.folder)
@@ -421,7 +424,9 @@ async def test_stop_asks_once_and_leaves_the_slot_open(
 async def test_a_run_from_elsewhere_is_shown_and_outlives_the_app(
     tmp_path: Path, fake_engine: Callable[..., None], stopped_after: list[Campaign]
 ) -> None:
-    fake_engine(default={"batch_s": 0.3})
+    go = tmp_path / "go"
+    first, second = ({"hold": {"after": 8, "until": str(file)}} for file in (go, tmp_path / "no"))
+    fake_engine(attempts={"1": first, "2": second})
     campaign, other = sealed_campaign(tmp_path / "c"), sealed_campaign(tmp_path / "other")
     stopped_after.append(campaign)
     runner = await asyncio.to_thread(detach, campaign, [])
@@ -429,9 +434,9 @@ async def test_a_run_from_elsewhere_is_shown_and_outlives_the_app(
     app = app_on(campaign.folder)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await opened(pilot)
-        await until(pilot, lambda: "entries/s" in words(app))
-        before = app.snapshot.progress["finished_entries"]
-        await until(pilot, lambda: app.snapshot.progress["finished_entries"] > before)
+        await until(pilot, lambda: "8 of 30 entries" in words(app) and "entries/s" in words(app))
+        go.touch()
+        await until(pilot, lambda: "Attempt 2" in words(app) and "8 of 30 entries" in words(app))
         await pressed(pilot, "1", "4")
         app.open_campaign(other.folder, place="run")
         await until(pilot, lambda: "6 slots open" in words(app))
@@ -448,16 +453,18 @@ async def test_a_run_from_elsewhere_is_shown_and_outlives_the_app(
 async def test_a_failure_is_told_in_another_place(
     tmp_path: Path, fake_engine: Callable[..., None], stopped_after: list[Campaign]
 ) -> None:
-    fail = {"fail": {"kind": "raise", "text": "[/b] first\nsecond", "after": 8}, "batch_s": 0.3}
-    fake_engine(default={"batch_s": 0.05}, attempts={"2": fail})
+    go = tmp_path / "go"
+    fail = {"fail": {"kind": "raise", "text": "[/b] first\nsecond", "after": 8}}
+    fake_engine(attempts={"1": {"hold": {"after": 8, "until": str(go)}}, "2": fail})
     campaign = sealed_campaign(tmp_path / "c")
     stopped_after.append(campaign)
     app = app_on(campaign.folder)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await opened(pilot)
         await pressed(pilot, "s")
-        await until(pilot, lambda: app.snapshot.word == "running")
+        await until(pilot, lambda: "8 of 30 entries" in words(app) and app.runs)
         await pressed(pilot, "3")
+        go.touch()
         await until(pilot, lambda: "attempt 2 (batch-4)" in screen_text(app).replace("▌", ""))
         assert_harmless(app)
 
@@ -500,7 +507,7 @@ async def test_a_lock_of_another_machine_is_taken_over_only_after_a_question(
 async def test_a_runner_that_is_killed_is_noticed(
     tmp_path: Path, fake_engine: Callable[..., None], stopped_after: list[Campaign]
 ) -> None:
-    fake_engine(default={"batch_s": 0.2})
+    fake_engine(default={"hold": {"after": 8, "until": "never"}})
     campaign = sealed_campaign(tmp_path / "c")
     stopped_after.append(campaign)
     app = app_on(campaign.folder)

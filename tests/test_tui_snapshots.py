@@ -16,9 +16,12 @@ import make_pictures
 import pytest
 import tui_scenes
 from make_pictures import PICTURES, SHOWN, SNAPSHOTS, as_stored, slim, stored
+from rich.color import ColorTriplet
+from rich.style import Style
 from tui_support import assert_harmless, screen_text
 
 from gpucost_tui.tui.app import GpucostApp
+from gpucost_tui.tui.themes import DARK, LIGHT
 
 
 async def at_rest(app: GpucostApp, wanted: str, *, seconds: float = 5.0) -> str:
@@ -58,12 +61,43 @@ async def test_no_word_depends_on_colours(tmp_path: Path, monkeypatch: pytest.Mo
     tui_scenes.prepared(monkeypatch, tmp_path)
     monkeypatch.setenv("NO_COLOR", "1")
     app = GpucostApp(here=Path())
-    app.theme = "textual-light"
+    app.theme = LIGHT.name
     assert app.no_color and not app.current_theme.dark
     size = tui_scenes.WINDOWS[0]
     async for name in tui_scenes.walk(app, size):
         was = stored(name, size).read_text("utf-8")
         assert await at_rest(app, was) == was, name
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT.name])
+async def test_every_word_stands_out_from_its_ground(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, theme: str
+) -> None:
+    app = tui_scenes.prepared(monkeypatch, tmp_path)
+    app.theme = theme
+    faint: set[tuple[str, str, float]] = set()
+    async for name in tui_scenes.walk(app, tui_scenes.WINDOWS[0]):
+        await at_rest(app, stored(name, tui_scenes.WINDOWS[0]).read_text("utf-8"))
+        segments = [s for strip in app.screen._compositor.render_strips() for s in strip]
+        for segment in segments if len(app.screen_stack) == 1 else ():  # behind a dialog all is dim
+            text, contrast = segment.text.strip(), contrast_of(segment.style)
+            if any(map(str.isalnum, text)) and contrast < 3.5 and text != "verdicts":  # a hint
+                faint.add((name, text, contrast))
+    assert not faint
+
+
+def contrast_of(style: Style | None) -> float:
+    """Return the contrast ratio of WCAG 2: 1 for none, 21 for black on white."""
+    if style is None or style.color is None or style.bgcolor is None:
+        return 21.0
+    darker, lighter = sorted(luminance(c.get_truecolor()) for c in (style.color, style.bgcolor))
+    return round((lighter + 0.05) / (darker + 0.05), 1)
+
+
+def luminance(colour: ColorTriplet) -> float:
+    parts = (part / 255 for part in colour)
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_pictures_are_there_and_small() -> None:

@@ -56,7 +56,7 @@ async def walk(app: GpucostApp, size: tuple[int, int]) -> AsyncIterator[str]:
         await until(pilot, lambda: "Reading" not in screen_text(app))
         yield "attempts-details"
         await pressed(pilot, "escape", "d")
-        await until(pilot, lambda: "●" in screen_text(app))
+        await until(pilot, lambda: "●" in screen_text(app) and app.screen.told)
         yield "attempts-durations"
         await pressed(pilot, "escape", "6")
         await until(pilot, lambda: app.screen.entries and app.screen.facts.name == "tickets")

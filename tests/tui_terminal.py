@@ -149,9 +149,10 @@ class Tmux:
 
     def __init__(self, folder: Path, size: tuple[int, int] = (80, 24)) -> None:
         self._socket = folder / f"tmux-{uuid.uuid4().hex[:8]}"
+        path = f"PATH={Path(GPUCOST).parent}{os.pathsep}{os.environ['PATH']}"
         self._call(
             *("-f", os.devnull, "new-session", "-d", "-x", str(size[0]), "-y", str(size[1])),
-            *("-c", str(folder), "env", "PS1=ready> ", "sh"),
+            *("-c", str(folder), "env", "PS1=ready> ", path, "sh"),
         )
         self.shows("ready>")
 

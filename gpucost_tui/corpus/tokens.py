@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _BATCH_TEXTS = 1024
-_BATCH_CHARACTERS = 1 << 20
+_BATCH_CHARACTERS = 1 << 18
 _SCHEMA = {"id": pl.String, "tokens": pl.Int64, "stratum": pl.String}
 _SUMMARY = {
     "stratum": pl.String,

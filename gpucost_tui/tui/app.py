@@ -23,9 +23,8 @@ from gpucost_tui.tui.places import BY_NAME, PLACES
 from gpucost_tui.tui.remembered import Remembered, recall, remember
 from gpucost_tui.tui.safe import filled
 from gpucost_tui.tui.screen import PlaceScreen
+from gpucost_tui.tui.themes import DARK, LIGHT
 from gpucost_tui.tui.work import Worker
-
-_DARK, _LIGHT = "textual-dark", "textual-light"
 
 
 class GpucostApp(App[int]):
@@ -73,6 +72,7 @@ class GpucostApp(App[int]):
         self._first = folder
         self.table_asked_for = table  # taken by Attempts when it comes to the front
         self._said_forgetful = False
+        self.register_theme(LIGHT)
         if self.remembered.theme in self.available_themes:
             self.theme = self.remembered.theme
 
@@ -152,7 +152,7 @@ class GpucostApp(App[int]):
 
     def action_theme(self) -> None:
         """Switch between light and dark."""
-        self.theme = _LIGHT if self.current_theme.dark else _DARK
+        self.theme = LIGHT.name if self.current_theme.dark else DARK
         self.remembered.theme = self.theme
         self.keep()
 

@@ -16,7 +16,7 @@ from gpucost_tui.text import clean, count
 from gpucost_tui.tui.attempts_columns import DEFAULT, shown_columns
 from gpucost_tui.tui.attempts_data import Attempts, known_campaigns, of_all, of_campaign, of_file
 from gpucost_tui.tui.attempts_query import QUICK, Query, apply, row_like
-from gpucost_tui.tui.attempts_words import NO_ATTEMPT, NO_CAMPAIGN, about
+from gpucost_tui.tui.attempts_words import NO_ATTEMPT, NO_CAMPAIGN, NONE_LEFT, about
 from gpucost_tui.tui.safe import TYPED, filled, fit, plain
 from gpucost_tui.tui.screen import PlaceScreen
 from gpucost_tui.tui.table_view import FrameRows, VirtualTable
@@ -196,8 +196,7 @@ class AttemptsScreen(PlaceScreen):
         if self.attempts is None:
             return filled(NO_CAMPAIGN) if self.gpucost.snapshot.folder is None else plain("…")
         if self.attempts.frame.height and self.query_now.filtered:
-            said = "No attempt is left by the filters: $x.\n\n  [b $accent]esc[/]  takes them back"
-            return filled(said, x=self.query_now.said())
+            return filled(NONE_LEFT, x=self.query_now.said())
         return filled(NO_ATTEMPT)
 
     def _said(self) -> Content:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 #: More groups than this are no picture any more; the table says them all.
 _MOST = 400
+_SYNTHETIC = "A synthetic demonstration: its quality says nothing of real documents."
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Predicted:
 
     qualities: tuple[Quality, ...] = ()
     flips: tuple[Flips, ...] = ()
+    synthetic: bool = False
     problem: str = ""
 
 
@@ -87,7 +89,8 @@ def predicted(work: Work, found: Iterable[Compared]) -> dict[Path, Predicted]:
             for number, pair in enumerate(pairs):
                 work.report("Comparing predictions", number, len(pairs))
                 flips += variant_flips(together, [pair])
-            told[part.folder] = Predicted(tuple(qualities(together)), tuple(flips))
+            synthetic = together.protocol.corpus.synthetic
+            told[part.folder] = Predicted(tuple(qualities(together)), tuple(flips), synthetic)
         except GpucostError as error:
             told[part.folder] = Predicted(problem=str(error))
     return told
@@ -226,6 +229,8 @@ class DurationsDialog(WholeDialog):
             yield filled("[$text-error]✗ Predictions: $x[/]", x=told.problem)
         elif told is not None:
             yield from map(plain, predicted_lines(told.qualities, told.flips, width=width))
+            if told.synthetic:
+                yield filled("[$text-warning]$x[/]", x=_SYNTHETIC)
 
     def action_back(self) -> None:
         self.cancel("durations")

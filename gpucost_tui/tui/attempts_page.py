@@ -52,7 +52,7 @@ def page(details: Details, width: int) -> Content:
 
 
 def _section(title: str) -> Content:
-    return filled("\n[b $accent]$x[/]", x=title)
+    return filled("\n[b $text-accent]$x[/]", x=title)
 
 
 def _head(details: Details) -> Content:
@@ -173,7 +173,7 @@ def _phases(details: Details, width: int) -> Iterator[Content]:
             continue
         share = value / longest if longest else 0.0
         bar = "█" * round(share * room) or "▏"
-        style = "$accent" if name == "pass_s" else "$secondary"
+        style = "$text-accent" if name == "pass_s" else "$text-secondary"
         yield filled(
             f"$a $b  [{style}]$c[/]", a=label.ljust(_NAME), b=seconds(value).rjust(12), c=bar
         )

@@ -12,13 +12,17 @@ from gpucost_tui.tui.safe import filled, plain, state_word
 
 NO_CAMPAIGN = """[b]No campaign is open.[/b]
 
-  [b $accent]1[/]  Home opens one
-  [b $accent]a[/]  shows the attempts of all campaigns here and recently opened
-  [b $accent]o[/]  opens a raw table file (.csv, .parquet), filled by hand or exported"""
+  [b $text-accent]1[/]  Home opens one
+  [b $text-accent]a[/]  shows the attempts of all campaigns here and recently opened
+  [b $text-accent]o[/]  opens a raw table file (.csv, .parquet), filled by hand or exported"""
 NO_ATTEMPT = """[b]No attempt yet.[/b]
 
-  [b $accent]2[/]  Review seals the campaign, [b $accent]4[/] Run makes its attempts
-  [b $accent]a[/]  shows those of all known campaigns, [b $accent]o[/] opens a table file"""
+  [b $text-accent]2[/]  Review seals the campaign, [b $text-accent]4[/] Run makes its attempts
+  [b $text-accent]a[/]  shows those of all known campaigns
+  [b $text-accent]o[/]  opens a table file"""
+NONE_LEFT = """No attempt is left by the filters: $x.
+
+  [b $text-accent]esc[/]  takes them back"""
 
 
 def about(row: dict[str, Any]) -> Content:

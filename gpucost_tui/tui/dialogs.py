@@ -65,8 +65,9 @@ _KINDS: tuple[tuple[type[Widget], str], ...] = (
     (Input, "a text field"),
     (Select, "a choice"),
     (Button, "a button"),
-    (VerticalScroll, "a scrolling part"),
+    (VerticalScroll, "a part that scrolls"),
 )
+_SCROLLS = "Up, down, page up, page down, home and end scroll."
 
 
 class HelpDialog(ModalScreen[None]):
@@ -97,11 +98,15 @@ def _lines(screen: Screen[object]) -> Iterator[Content]:
     focused = screen.focused
     if focused is not None:
         yield filled("[b]In focus: $x[/b]", x=_kind(focused))
-        if focused.HELP:
-            yield filled("$x", x=focused.HELP.strip())
         if isinstance(focused, Input):
             yield filled("Letters and digits go into the field; escape or tab leaves it.")
-        yield from _keys(screen, lambda node: node is focused)
+        # Parts of ours say in a sentence what the keys of the library's list would.
+        if focused.HELP:
+            yield filled("$x", x=focused.HELP.strip())
+        elif isinstance(focused, VerticalScroll):
+            yield filled(_SCROLLS)
+        else:
+            yield from _keys(screen, lambda node: node is focused)
         yield Content("")
     yield filled("[b]This place[/b]")
     if screen.HELP:
@@ -114,8 +119,16 @@ def _lines(screen: Screen[object]) -> Iterator[Content]:
 
 def _kind(widget: Widget) -> str:
     name = next((words for kind, words in _KINDS if isinstance(widget, kind)), "")
-    title = widget.border_title or widget.id or ""
-    return f"{name} ({title})" if name and title else name or str(title) or "this part"
+    title = _title(widget)
+    return f"{name} ({title})" if name and title else name or title or "this part"
+
+
+def _title(widget: Widget) -> str:
+    """Return what stands at a widget on the screen: its border's title, its field's label."""
+    if widget.border_title:
+        return str(widget.border_title)
+    labels = widget.parent.query(Label) if isinstance(widget, Input) and widget.parent else ()
+    return next((str(label.content) for label in labels), "")
 
 
 def _keys(screen: Screen[object], wanted) -> Iterator[Content]:  # type: ignore[no-untyped-def]
@@ -126,4 +139,4 @@ def _keys(screen: Screen[object], wanted) -> Iterator[Content]:  # type: ignore[
             about = binding.tooltip or binding.description
             seen.setdefault((binding.action, about), []).append(screen.app.get_key_display(binding))
     for (_, about), keys in seen.items():
-        yield filled("  [$accent]$keys[/]  $about", keys=f"{' '.join(keys):<12}", about=about)
+        yield filled("  [$text-accent]$keys[/]  $about", keys=f"{' '.join(keys):<12}", about=about)

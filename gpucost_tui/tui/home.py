@@ -28,9 +28,9 @@ _EMPTY = (
     "[b]No campaign here yet.[/b]\n\n"
     "A campaign answers one question: which configuration processes the whole corpus, reaches the "
     "minimum quality, finishes before the deadline, and commits the least budget?\n\n"
-    "[b $accent] d [/] makes the demonstration: 1000 made-up tickets and a tiny classifier, "
+    "[b $text-accent] d [/] makes the demonstration: 1000 made-up tickets and a tiny classifier, "
     "offline; its passes take about two minutes on two cores.\n"
-    "[b $accent] n [/] makes a campaign from a template, your corpus and your model.\n\n"
+    "[b $text-accent] n [/] makes a campaign from a template, your corpus and your model.\n\n"
     "In another folder: [b]gpucost DIR[/b]"
 )
 
@@ -163,7 +163,7 @@ class HomeScreen(PlaceScreen):
         if row is None:
             return
         lines = [filled("[b]$x[/b]  [$text-muted]$y[/]", x=row.name, y=row.folder)]
-        lines.append(filled("[$accent]Next:[/] enter, to $x", x=next_words(row.state)))
+        lines.append(filled("[$text-accent]Next:[/] enter, to $x", x=next_words(row.state)))
         if row.problem:
             lines.append(filled("[$text-error]✗ $x[/]", x=row.problem))
         if row.question:

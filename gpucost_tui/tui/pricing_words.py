@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _TITLES = {"packs": "Flat packs", "hourly": "Hourly offers", "window": "Packs for the window"}
 _NO_WINDOW = """[b]No window is given.[/b]
 
-  [b $accent]w[/]  gives one by dates with a time zone
-  [b $accent]s[/]  takes the one that the campaign's schedule needs"""
+  [b $text-accent]w[/]  gives one by dates with a time zone
+  [b $text-accent]s[/]  takes the one that the campaign's schedule needs"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def why_empty(asked: Asked, seconds: Fraction | None) -> Content:
     """Say what to do where no price is shown."""
     if asked.view == "window" and seconds is None:
         return filled(_NO_WINDOW)
-    words = "No price for that choice.\n\n  [b $accent]esc[/]  takes the filters back"
+    words = "No price for that choice.\n\n  [b $text-accent]esc[/]  takes the filters back"
     if not asked.filtered:
         words = "No price.\n\n  [b]gpucost catalogue add FILE[/b] brings a price list of your own"
     return filled(words)

@@ -37,7 +37,7 @@ _SEAL_WORDS = (
     "• the causes for which a pass may be excluded\n\n"
     "A later change makes a new campaign, which names this one as its parent. Nothing is run yet."
 )
-_NO_CAMPAIGN = "No campaign is open. [b $accent]1[/] Home lists them, and makes one."
+_NO_CAMPAIGN = "No campaign is open. [b $text-accent]1[/] Home lists them, and makes one."
 
 
 class ReviewScreen(PlaceScreen):
@@ -344,7 +344,8 @@ class ReviewScreen(PlaceScreen):
         self._banner(filled("… Sealing: $x  [$text-muted]escape cancels[/]", x=text))
 
     def _sealed(self, sha256: str) -> None:
-        self.gpucost.say(f"Sealed as {sha256}. Next: 4 Run.", timeout=15)
+        # The banner keeps it once the campaign has been looked at again.
+        self.gpucost.say(f"Sealed as {sha256}. Next: 4 Run.", timeout=6)
         self.gpucost.context.nudge()
 
     def _not_sealed(self, why: str) -> None:

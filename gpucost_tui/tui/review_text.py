@@ -51,7 +51,7 @@ def wrapped(text: str, cells: int) -> list[str]:
 
 
 def title(text: str) -> Content:
-    return filled("\n[b $accent]$x[/]", x=text)
+    return filled("\n[b $text-accent]$x[/]", x=text)
 
 
 def problems(review: Review) -> Iterator[Content]:
@@ -63,7 +63,7 @@ def problems(review: Review) -> Iterator[Content]:
         mark = "[$text-error b]✗ BLOCKS[/]" if problem.blocking else "[$text-warning b]! note[/]"
         yield filled(f"{mark}  [b]$where[/b]", where=problem.where)
         yield filled("   $what.", what=problem.what)
-        yield filled("   [$accent]→[/] $fix.\n", fix=problem.fix)
+        yield filled("   [$text-accent]→[/] $fix.\n", fix=problem.fix)
 
 
 def decision(protocol: Protocol, width: int) -> Iterator[Content]:
@@ -159,7 +159,7 @@ def settings(protocol: Protocol, width: int) -> Iterator[Content]:
     def facts(pairs: Iterable[tuple[str, Any]]) -> Iterator[Content]:
         return (pair(name, _spelled(value), width) for name, value in pairs)
 
-    yield filled("[b $accent]Execution: the baseline[/]")
+    yield filled("[b $text-accent]Execution: the baseline[/]")
     yield from facts(protocol.execution)
     yield title("Variants")
     for name in protocol.variants:

@@ -169,11 +169,11 @@ def _bar(progress: dict[str, Any], width: int) -> Content:
     finished, expected = _whole(progress, "finished_entries"), _whole(progress, "expected_ids")
     share = min(finished / expected, 1.0) if expected else 0.0
     passed = _number(progress, "phase_s") if progress.get("phase") == "pass" else None
-    rate = f" · {finished / passed:,.1f} entries/s" if passed and finished else ""
-    figures = (
-        f"{finished:,} of {expected:,} entries ({share * 100:.0f} %){rate} · "
-        f"{seconds(_number(progress, 'elapsed_s'))} elapsed"
-    )
+    parts = [f"{finished:,} of {expected:,} entries ({share * 100:.0f} %)"]
+    if passed and finished:
+        parts.append(f"{finished / passed:,.1f} entries/s")
+    parts.append(f"{seconds(_number(progress, 'elapsed_s'))} elapsed")
+    figures = packed(parts, width)
     beside = width - len(figures) - 1
     narrow = beside < 12
     cells = min(width, 60) if narrow else min(beside, 40)
@@ -183,6 +183,17 @@ def _bar(progress: dict[str, Any], width: int) -> Content:
         full="█" * full, rest="░" * (cells - full), between="\n" if narrow else " ",
         figures=figures,
     )  # fmt: skip
+
+
+def packed(parts: Iterable[str], width: int) -> str:
+    """Join parts with dots, as many on a line as fit, and break no part."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + 3 + len(part) <= width:
+            lines[-1] += f" · {part}"
+        else:
+            lines.append(part)
+    return "\n".join(lines)
 
 
 def remaining(progress: dict[str, Any], snapshot: Snapshot, known: Known) -> list[str]:

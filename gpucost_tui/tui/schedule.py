@@ -299,7 +299,7 @@ def _options(number: int, series: SeriesLines) -> Iterable[Option]:
 def _prompt(variant: VariantLine) -> Content:
     parts = [filled("  $name", name=variant.name)]
     if variant.factor:
-        parts.append(filled("[$text-accent]◆ $x[/]", x=variant.factor))
+        parts.append(filled("[b]◆ $x[/b]", x=variant.factor))
     parts += [filled("[$text-muted]$x[/]", x=words) for words in variant.others]
     if variant.extra:
         words = ", ".join(variant.extra)

@@ -115,7 +115,7 @@ class VirtualTable(ScrollView, can_focus=True):
     VirtualTable .table--frozen { background: $boost; }
     VirtualTable .table--good { color: $text-success; }
     VirtualTable .table--bad { color: $text-error; }
-    VirtualTable .table--dim { color: $text-muted; }
+    VirtualTable .table--dim { text-style: dim; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Up", show=False),

@@ -43,7 +43,7 @@ class TopBar(Static):
             front = place.name == self._place
             named = front or self.size.width >= _ALL_NAMES
             label = f" {place.key} {place.label} " if named else f" {place.key} "
-            style = "$block-cursor-foreground on $block-cursor-background bold" if front else ""
+            style = "bold reverse" if front else ""
             click = f"@click=app.place('{place.name}')"
             parts.append(Content.from_markup(f"[{click}][{style or '$foreground'}]{label}[/][/]"))
         return Content("").join(parts)
