@@ -294,6 +294,25 @@ async def test_a_variant_is_added_by_keys(tmp_path: Path, size: tuple[int, int])
     ]
 
 
+async def test_a_variant_without_a_name_is_not_saved(tmp_path: Path) -> None:
+    campaign = draft_campaign(tmp_path / "c")
+    before = campaign.protocol_file.read_text()
+    app = app_on(campaign.folder)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        await pressed(pilot, "a")
+        form = await dialog(pilot)
+        for words in ("Add a variant", "Name", "Changes, one setting a line", "In series", "Save"):
+            assert words in screen_text(app)
+        await until(pilot, lambda: "Name the variant" in screen_text(app))
+        assert "✗" not in str(form.query_one("#said").render())
+        await pressed(pilot, "tab", "ctrl+s")
+        await until(pilot, lambda: "✗ Name the variant" in screen_text(app))
+        assert app.focused is form.query_one("#name", Input)
+        await pressed(pilot, "escape")
+    assert campaign.protocol_file.read_text() == before
+
+
 async def test_r10_is_said_while_typing(tmp_path: Path) -> None:
     campaign = draft_campaign(tmp_path / "c")
     app = app_on(campaign.folder)

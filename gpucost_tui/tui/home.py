@@ -222,7 +222,7 @@ class HomeScreen(PlaceScreen):
 def _columns(width: int) -> dict[str, int]:
     """Return the columns that fit, with their widths in cells; each has two cells of padding."""
     if width < 80:
-        return {"campaign": max(width - 29, 8), "state": 11, "done": 7}
+        return {"campaign": max(width - 30, 8), "state": 11, "done": 8}
     columns = {"campaign": 22, "state": 11, "done": 9, "last verdict": 18, "": 8}
     if width >= 110:
         columns = {**columns, "question": max(width - 84, 10)}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 #: Seconds after the last key before the rules are asked.
 _QUIET_S = 0.15
+_NAMELESS = "Name the variant, such as batch-16."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,9 @@ class VariantDialog(Worker, ModalScreen[str | None]):
         with Vertical(classes="dialog variant"):
             yield Label(filled("[b]$x[/b]", x=form.title), classes="dialog-title")
             with VerticalScroll(classes="dialog-body", can_focus=False):
-                yield Label("Name")
-                yield Input(form.name, id="name", compact=True, max_length=64)
+                with Horizontal(id="name-line"):
+                    yield Label("Name")
+                    yield Input(form.name, id="name", compact=True, max_length=64)
                 yield Label("Changes, one setting a line")
                 yield Changes(form.changes, id="changes", compact=True)
                 yield Label("In series")
@@ -109,6 +111,10 @@ class VariantDialog(Worker, ModalScreen[str | None]):
 
     def action_save(self) -> None:
         """Write what the fields say; a refusal stays in the dialog."""
+        if not self._named:
+            self._failed(_NAMELESS)
+            self.query_one("#name", Input).focus()
+            return
         edit = self._edit()
 
         def save(work: Work) -> None:
@@ -121,7 +127,7 @@ class VariantDialog(Worker, ModalScreen[str | None]):
         self.work("saving the variant", save, done=self._saved, failed=self._failed, writes=True)
 
     def _saved(self, _: object) -> None:
-        name = self.query_one("#name", Input).value
+        name = self._named
         what = "changed" if self._form.old else "added"
         self.dismiss(f"Variant '{name}' is {what}: protocol.toml is written.")
 
@@ -132,7 +138,15 @@ class VariantDialog(Worker, ModalScreen[str | None]):
             self._quiet.stop()
         self._quiet = self.set_timer(_QUIET_S, self._look)
 
+    @property
+    def _named(self) -> str:
+        return self.query_one("#name", Input).value.strip()
+
     def _look(self) -> None:
+        if not self._named:
+            self.cancel("rules")
+            self._say(filled("[$text-muted]$x[/]", x=_NAMELESS), "Save")
+            return
         edit = self._edit()
         work = self.work("rules", lambda work: edit(), done=self._judged)
         work.failed = lambda why: None if work.cancelled else self._failed(why)
@@ -140,7 +154,7 @@ class VariantDialog(Worker, ModalScreen[str | None]):
     def _edit(self) -> Callable[[], Edit]:
         """Return a function that makes the edit of what the fields say now."""
         draft, form = self._draft, self._form
-        name = self.query_one("#name", Input).value.strip()
+        name = self._named
         typed = self.query_one("#changes", TextArea).text
         boxes = [self.query_one(f"#series-{n}", Checkbox).value for n in range(len(self._series))]
         series = [name for name, ticked in zip(self._series, boxes, strict=True) if ticked]
