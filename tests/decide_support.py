@@ -42,10 +42,11 @@ def use_host(
         data = {"reason": "no driver was recorded"}
     kept: dict[str, Any] = {}
 
-    def record(*, framework: dict[str, Any] | None = None) -> dict[str, Any]:
+    def record(*, framework: dict[str, Any] | None = None, device: str) -> dict[str, Any]:
         # Once a machine: the program's sources change under the tests while it is being written.
         if not kept:
-            kept.update(host_record(driver=RecordedDriver(data), framework=framework))
+            driver = RecordedDriver(data)
+            kept.update(host_record(driver=driver, framework=framework, device=device))
         return kept
 
     monkeypatch.setattr(hosts, "host_record", record)

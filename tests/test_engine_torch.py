@@ -182,7 +182,7 @@ def test_nan_weights_complete_and_fail_the_format(host: Any, corpus: Path, tmp_p
 def failed(host: Any, job: Job, *, kind: str = "error") -> Outcome:
     outcome: Outcome = host.run(job)
     assert (outcome.status, outcome.failure) == ("failed", kind), outcome
-    assert outcome.error
+    assert outcome.error and outcome.error in outcome.notes
     return outcome
 
 

@@ -288,7 +288,8 @@ def test_different_cards_are_not_guessed() -> None:
     assert visible.select(mig, {}).partition == "MIG-1"
 
 
-def test_the_table_lists_eight_and_marks_one() -> None:
+def test_the_table_lists_eight_and_marks_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framework, "build", lambda: {"cuda": "12.8", "hip": None})
     record = host_record(driver=eight(), environ={"CUDA_VISIBLE_DEVICES": "3"})
     lines = list(env_word.table(host_id(record), record))
     assert all(len(line) <= 80 for line in lines)
@@ -301,6 +302,18 @@ def test_the_table_lists_eight_and_marks_one() -> None:
     hostile = copy.deepcopy(record)
     hostile["gpus"][0]["name"] = "evil\x1b]0;x\x07[/b]"
     assert "\x1b" not in "\n".join(env_word.table("h", hostile))
+
+
+def test_no_card_is_marked_that_torch_can_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    def marked(cuda_build: str | None, told: dict[str, Any] | None) -> str:
+        monkeypatch.setattr(framework, "build", lambda: {"cuda": cuda_build, "hip": None})
+        record = host_record(driver=eight(), environ={}, framework=told)
+        return " ".join(" ".join(env_word.table("h", record)).split())
+
+    assert "8 listed, 1 used" in marked("12.8", {"available": True, "devices": []})
+    assert "none marked: the installed torch is built for the CPU alone" in marked(None, None)
+    told = {"available": False, "devices": []}
+    assert "none marked: torch finds no device" in marked("13.0", told)
 
 
 def test_the_word_env() -> None:

@@ -20,7 +20,8 @@ def record_host(
 
     A changed stack (driver, torch) is another record: attempts made with it are told apart (R9).
     """
-    record = host_record(framework=framework)
+    device = campaign.manifest.protocol.execution.device
+    record = host_record(framework=framework, device=device)
     name = host_id(record)
     path = campaign.host_file(name)
     if name not in state.hosts or not path.is_file():

@@ -75,6 +75,7 @@ class Attempting:
         """Run the phases; None where a stop came before the pass."""
         engine, job, report, stop = self._engine, self._job, self._report, self._stop
         self._row.update(rows.requested(job))
+        self._notes.append(rows.requested_note(job))
         if stop.is_set():
             return None
         self._phase = "while the model was loaded"
@@ -104,6 +105,7 @@ class Attempting:
     def _fail(self, error: BaseException) -> None:
         self._failure = kind_of(error)
         self._error = message_of(error)
+        self._notes.append(self._error.splitlines()[0])  # a row says why in words (R19)
         self._trace = trace_of(error)
         if isinstance(error, PassFailed):
             error.partial = None

@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import logging
 import warnings
 from typing import Any, NoReturn
 
@@ -40,6 +41,8 @@ def loading_options(execution: Execution, device: str, torch: Any) -> dict[str, 
     _need("accelerate", scheme)
     import transformers
 
+    # Its int8 layers would write a line a layer and batch into the measured pass: notes() says it.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     config: Any = transformers.BitsAndBytesConfig
     options = dict(_BITSANDBYTES[scheme])
     if scheme == "bnb-nf4":

@@ -13,7 +13,7 @@ import polars as pl
 
 from gpucost_tui.engine.contract import DeviceMemory, Job, Loaded, Measured, Warmed
 from gpucost_tui.files import replacing, sha256_file
-from gpucost_tui.protocol.execution import Execution, requested_columns
+from gpucost_tui.protocol.execution import Execution, requested_columns, requested_words
 from gpucost_tui.tasks.base import Task
 
 #: Durations of a pass; a pass that did not run to its end has none of them.
@@ -30,6 +30,11 @@ def requested(job: Job) -> dict[str, Any]:
         **requested_columns(settings),
         "cache_policy": job.cache,
     }
+
+
+def requested_note(job: Job) -> str:
+    """Return what was asked for beside those columns."""
+    return requested_words(Execution.model_validate(job.execution))
 
 
 def loaded_columns(loaded: Loaded) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from gpucost_tui.engine.settings import (
 )
 from gpucost_tui.environment.devices import Driver
 from gpucost_tui.errors import InputError
-from gpucost_tui.protocol.execution import Execution, conflicts, requested_words
+from gpucost_tui.protocol.execution import Execution, conflicts
 from gpucost_tui.tasks import registry
 
 _CHUNK = 1024  # entries tokenized at a time when the warm-up is planned
@@ -147,7 +147,6 @@ class TorchEngine:
             quantization=self._loaded.quantization,
             missing={} if load_s is not None else {"load_s": "already loaded"},
             notes=[
-                requested_words(execution),
                 *self._loaded.notes,
                 *loading.limits_note(self._loaded, execution),
                 switches(self._torch, execution, job.seed),

@@ -97,7 +97,7 @@ def _record(
         "format": FORMAT,
         **facts,
         "driver": {"vendor": driver.vendor, **versions},
-        "gpus": _gpus(devices, visible.select(devices, environ, device) if devices else None),
+        "gpus": _gpus(devices, _selected(devices, environ, device, software, built, told)),
         "software": software,
         "torch_build": built,
         "framework": _framework(told),
@@ -180,6 +180,28 @@ def _gaps(facts: Mapping[str, Any]) -> dict[str, str]:
         if value is None:
             empty[name] = reason
     return empty
+
+
+def _selected(
+    devices: list[DeviceInfo],
+    environ: Mapping[str, str],
+    device: str,
+    software: Mapping[str, str | None],
+    built: Mapping[str, str | None],
+    told: Mapping[str, Any] | None,
+) -> visible.Selection | None:
+    """Return which devices are visible, and the one that torch would compute on."""
+    if not devices:
+        return None
+    selection = visible.select(devices, environ, device)
+    why = None
+    if software["torch"] is not None and built["cuda"] is None and built["hip"] is None:
+        why = "the installed torch is built for the CPU alone"
+    elif told is not None and told.get("available") is False:
+        why = "torch finds no device that it can use"
+    if why is None or selection.used is None:
+        return selection
+    return dataclasses.replace(selection, used=None, partition=None, reason=why)
 
 
 def _gpus(devices: list[DeviceInfo], selection: visible.Selection | None) -> list[dict[str, Any]]:
