@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import runner_parts as parts
 from textual.pilot import Pilot
 from textual.widgets import Static
 from tui_support import (
@@ -29,13 +30,16 @@ from tui_support import (
     until,
 )
 
+from gpucost_tui.campaign.committing import Pack, commit
 from gpucost_tui.campaign.detach import detach
 from gpucost_tui.campaign.fold import Attempt, State
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.history import History
 from gpucost_tui.campaign.lock import RunnerLock, holder
+from gpucost_tui.campaign.runner import Options
 from gpucost_tui.campaign.status import status
 from gpucost_tui.files import write_atomic
+from gpucost_tui.pricing import catalogue
 from gpucost_tui.tui.app import GpucostApp, farewell
 from gpucost_tui.tui.context import Snapshot
 from gpucost_tui.tui.run_memory import memory_lines, spark
@@ -534,3 +538,33 @@ async def test_at_most_four_repaints_a_second(recorded: Callable[[dict[str, Any]
             await pilot.pause(0.05)
         apart = [after - before for before, after in pairwise(paints)]
         assert paints and sum(gap < 0.25 for gap in apart) == 0
+
+
+async def test_the_next_day_a_folder_opens_at_what_it_came_to(tmp_path: Path) -> None:
+    """`gpucost DIR`: what is done, what is open, what it costs by now, what to press."""
+    campaign = sealed_campaign(tmp_path / "one")
+    parts.run_here(
+        campaign, Options(limit=2), script={"devices": [{"name": "NVIDIA GeForce RTX 4090"}]}
+    )
+    commit(campaign, Pack("rtx-4090", 7, 2), catalogue.load())
+    app = app_on(campaign.folder)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "Committed by now" in screen_text(app))
+        assert app.current_mode == "run"
+        said = " ".join(screen_text(app).split())
+        for words_ in (
+            "2 of 6 done",
+            "4 slots open. s goes on with a detached runner.",
+            "The last run ended: the limit of 2 attempts is reached.",
+            "Committed by now: 220.00 USD (2 lots of rtx-4090 for 7 days).",
+        ):
+            assert words_ in said, said
+
+
+async def test_a_folder_without_a_run_opens_at_its_review(tmp_path: Path) -> None:
+    folder = sealed_campaign(tmp_path / "one").folder
+    (folder / "journal.jsonl").write_text("spoiled\n")
+    for place in (folder, draft_campaign(tmp_path / "two").folder):
+        app = app_on(place)
+        async with app.run_test() as pilot:
+            await until(pilot, lambda app=app: app.current_mode == "review")

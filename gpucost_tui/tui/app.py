@@ -95,7 +95,9 @@ class GpucostApp(App[int]):
         elif self._first is not None:
             place = self.remembered.place_of(self._first)
             # Home lists campaigns; who names one wants to see it.
-            self.open_campaign(self._first, place=place if place and place != "home" else "review")
+            if place in (None, "home"):
+                place = "run" if _has_run(self._first) else "review"
+            self.open_campaign(self._first, place=place)
         elif self.remembered.recent:
             folder, place = self.remembered.recent[0]
             if Path(folder).parent == self.here.resolve() and Path(folder).is_dir():
@@ -240,6 +242,18 @@ def run_app(
     if any(t.name.startswith("gpucost-") for t in threading.enumerate() if t.is_alive()):
         _end_now(status)
     return status
+
+
+def _has_run(folder: Path) -> bool:
+    """Whether there is a run to come back to: what it did, what is open, what it costs by now."""
+    from gpucost_tui.campaign.folder import Campaign
+    from gpucost_tui.campaign.status import status
+    from gpucost_tui.errors import GpucostError
+
+    try:
+        return bool(status(Campaign.open(folder))["attempts"])
+    except (GpucostError, OSError):
+        return False  # Review says what is wrong
 
 
 def farewell(snapshot: Snapshot, runs: dict[Path, int] | None = None) -> str | None:

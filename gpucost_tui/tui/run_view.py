@@ -72,6 +72,16 @@ def headline(snapshot: Snapshot, starting: bool) -> Content:
     lines = [filled("$word  ", word=state_word(word)) + Content.from_markup(said)]
     if word in ("idle", "finished") and status.get("last_end"):
         lines.append(filled("[$text-muted]The last run ended: $x.[/]", x=status["last_end"]))
+    if status.get("committed_usd") is not None:
+        lines.append(
+            filled(
+                "Committed by now: $usd USD ($packs).",
+                usd=status["committed_usd"],
+                packs=fit("; ".join(status["packs"]), 60),
+            )
+        )
+    if status.get("spent_usd") is not None:
+        lines.append(filled("Other spending: $usd USD.", usd=status["spent_usd"]))
     if elsewhere := status.get("elsewhere"):
         lines.append(
             filled(
