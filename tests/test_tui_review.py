@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import tomlkit
+from campaign_parts import made
 from textual.pilot import Pilot
 from tui_support import (
     CATEGORIES,
@@ -62,6 +63,11 @@ def shown(screen: ReviewScreen) -> str:
     return str(screen.query_one("#section").render())
 
 
+def unbroken(screen: ReviewScreen) -> str:
+    """What is shown, without blanks: hashes are broken between lines."""
+    return "".join(shown(screen).split())
+
+
 def banner(screen: ReviewScreen) -> str:
     return str(screen.query_one("#banner").render())
 
@@ -89,6 +95,54 @@ async def test_every_section_shows_its_facts(tmp_path: Path, size: tuple[int, in
             assert_harmless(app)
             for words in expected[name]:
                 await until(pilot, lambda w=words: w in shown(screen).replace("\n  ", " "))
+
+
+@pytest.mark.parametrize("tuning", [False, True])
+async def test_every_section_shows_its_facts_after_the_seal(tmp_path: Path, tuning: bool) -> None:
+    more: dict[str, Any] = {}
+    if tuning:
+        (tmp_path / "tuning.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+        more = {"tuning": [str(tmp_path / "tuning.jsonl")]}
+    campaign = made(tmp_path / "one", **more)
+    app = app_on(campaign.folder)
+    seen: list[dict[str, str]] = []
+    async with app.run_test(size=(100, 40)) as pilot:
+        screen = await reviewed(pilot, app)
+        for sealed in (False, True):
+            if sealed:
+                await pressed(pilot, "s", "y")
+                await until(
+                    pilot, lambda: "Sealed as" in banner(screen) and not screen.busy("check")
+                )
+            seen.append({})
+            for name in SECTIONS:
+                screen.action_show_section(name)
+                await pilot.pause()
+                seen[-1][name] = shown(screen)
+    before, after = seen
+    assert ("Tuning data" in after["corpus"]) is tuning
+    for name in ("decision", "corpus", "model"):
+        assert after[name] == before[name], name
+    # The seal writes out a task's options, defaults too.
+    assert set(before["settings"].splitlines()) < set(after["settings"].splitlines())
+
+
+async def test_a_sealed_campaign_says_what_was_sealed_though_its_files_are_gone(
+    tmp_path: Path,
+) -> None:
+    campaign = sealed_campaign(tmp_path / "one")
+    sealed = campaign.manifest.json
+    campaign.corpus_file("corpus").unlink()
+    campaign.strata_file("corpus").write_bytes(b"spoiled")
+    (campaign.folder / "sources.json").unlink()
+    app = app_on(campaign.folder)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await reviewed(pilot, app)
+        assert "differs" in banner(screen)
+        screen.action_show_section("corpus")
+        await until(pilot, lambda: sealed["corpora"]["corpus"]["sha256"] in unbroken(screen))
+        screen.action_show_section("model")
+        await until(pilot, lambda: sealed["model"]["tokenizer_sha256"] in unbroken(screen))
 
 
 async def test_sections_by_keys_and_back(tmp_path: Path) -> None:
@@ -305,6 +359,8 @@ async def test_nothing_is_checked_beside_a_run(
             await until(pilot, lambda: "would disturb it" in banner(screen))
             screen.action_show_section("decision")
             await until(pilot, lambda: "Which batch size" in shown(screen))
+            screen.action_show_section("corpus")
+            await until(pilot, lambda: "Not looked at beside the run" in shown(screen))
             await pressed(pilot, "r")
             await until(pilot, lambda: screen._review is not None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpucost_tui.campaign.fold import State, fold
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.survey import Survey, survey
+from gpucost_tui.campaign.survey_corpus import sealed_corpus
 from gpucost_tui.campaign.unchanged import differences, model_folder
 from gpucost_tui.environment.disk import free_bytes, is_writable
 from gpucost_tui.environment.drivers import find_driver
@@ -49,6 +50,10 @@ def _sealed(campaign: Campaign, watch: Watch) -> Survey | None:
     found.protocol = found.manifest.protocol
     for difference in differences(campaign, watch):
         found.add("seal", difference)
+    for name in found.manifest.json["corpora"]:
+        found.corpora[name] = sealed_corpus(campaign, found.manifest, name, watch)
+    tuning = found.manifest.json["tuning"]
+    found.tuning = tuning if tuning.get("sha256") else None
     try:
         found.task = create(found.protocol.task)
         found.model_facts = model_facts.read(model_folder(campaign))

@@ -36,8 +36,9 @@ __all__ = ["CorpusSurvey", "Survey", "default_name", "survey"]
 class Survey:
     """All that was found.
 
-    ``protocol`` is None when the file is no protocol. Of a sealed campaign there are ``manifest``
-    and ``protocol``, and the fields that only a draft needs stay empty.
+    ``protocol`` is None when the file is no protocol. Of a sealed campaign ``manifest``,
+    ``protocol``, ``corpora`` and ``tuning`` say what was sealed, and the fields that only a draft
+    needs stay empty.
     """
 
     manifest: Manifest | None = None

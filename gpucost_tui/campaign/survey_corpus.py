@@ -5,6 +5,7 @@ Reading is streaming; each stage goes past a watch, which may end it.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpucost_tui.campaign.fingerprints import columns_sha256
-from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.corpus.answers import answers_for, read_answers
 from gpucost_tui.corpus.classes import Distribution, class_distribution, deviations
 from gpucost_tui.corpus.fingerprint import Fingerprint, answers_fingerprint
@@ -71,6 +72,39 @@ def survey_corpus(
     _strata(found, protocol, one, path, watch)
     _columns(found, protocol, one, path, watch)
     _reference(found, campaign, protocol, one, path, watch)
+
+
+def sealed_corpus(
+    campaign: Campaign, manifest: Manifest, deliverable: str, watch: Watch
+) -> CorpusSurvey:
+    """Return what was sealed of one deliverable's corpus, its lengths and classes as far as its
+    files can be read: whether they are what was sealed is another question."""
+    sealed, protocol = manifest.corpus(deliverable), manifest.protocol
+    path = campaign.corpus_file(deliverable)
+    one = CorpusSurvey(
+        deliverable,
+        sealed["entries"],
+        sealed["sha256"],
+        path.stat().st_size if path.is_file() else 0,
+        dict(sealed["columns"]),
+        truncated={int(length): entries for length, entries in sealed["truncated"].items()},
+        # A corpus that shares anything with its tuning data is not sealed (R6).
+        overlap=Overlap(0, 0, (), ()) if manifest.json["tuning"].get("sha256") else None,
+        reference=sealed["reference"],
+    )
+    with contextlib.suppress(OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        strata = pl.read_parquet(campaign.strata_file(deliverable))
+        one.summary = strata_summary(strata, protocol.corpus.strata)
+        one.strata = strata
+    label = protocol.corpus.label_column
+    if label is not None:
+        watch.stage(f"Reading the classes of corpus '{deliverable}'", one.entries)
+        with contextlib.suppress(GpucostError):
+            frame = sealed_frame(path, columns=["id", label], watch=watch)
+            if one.strata is not None and one.strata.height == frame.height:
+                frame = frame.with_columns(one.strata["stratum"])
+            one.classes = class_distribution(frame, label)
+    return one
 
 
 def _within(found: Survey, protocol: Protocol, deliverable: str, entries: int) -> None:

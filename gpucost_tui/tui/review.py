@@ -89,7 +89,8 @@ class ReviewScreen(PlaceScreen):
             self._forget(snapshot)
             return
         now = (snapshot.folder, versions.get("protocol"), versions.get("manifest"))
-        if self._looked != now:
+        # What a seal in progress writes is looked at when it has ended.
+        if self._looked != now and not self.busy("sealing"):
             if self._looked is not None and self._looked[0] == now[0]:
                 changed = self._looked[1] != now[1]
                 self._said = "protocol.toml was changed" if changed else ""
@@ -247,7 +248,7 @@ class ReviewScreen(PlaceScreen):
             else:
                 yield from review_text.settings(protocol, width)
         elif review is None:
-            yield plain("Not looked at yet." if self._failure else "…")
+            yield plain(self._not_yet())
         elif section == "problems":
             yield from review_text.problems(review)
         elif section == "model":
@@ -260,6 +261,12 @@ class ReviewScreen(PlaceScreen):
             from gpucost_tui.tui.review_host import host
 
             yield from host(review, width)
+
+    def _not_yet(self) -> str:
+        if self.busy("check"):
+            return "…"
+        at_work = self.gpucost.snapshot.word in ("running", "paused")
+        return "Not looked at beside the run. r looks all the same." if at_work else "Not yet."
 
     # Actions
 
@@ -346,13 +353,16 @@ class ReviewScreen(PlaceScreen):
     def _sealed(self, sha256: str) -> None:
         # The banner keeps it once the campaign has been looked at again.
         self.gpucost.say(f"Sealed as {sha256}. Next: 4 Run.", timeout=6)
+        self.show(self.gpucost.snapshot)
         self.gpucost.context.nudge()
 
     def _not_sealed(self, why: str) -> None:
-        self._failure = (
-            "Not sealed: cancelled. s seals." if why == "Cancelled." else (f"Not sealed: {why}")
-        )
-        self._paint()
+        if why == "Cancelled.":
+            self._failure = "Not sealed: cancelled. s seals."
+        else:
+            self._failure = f"Not sealed: {why}"
+            self.gpucost.say(self._failure, severity="error")  # the next look takes the banner
+        self.show(self.gpucost.snapshot)
 
 
 def find_editor() -> list[str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len, chop_cells
 from textual.content import Content
@@ -12,6 +12,7 @@ from gpucost_tui.text import clean, count, size
 from gpucost_tui.tui.safe import LONGEST, filled, fit, plain
 
 if TYPE_CHECKING:
+    from gpucost_tui.models.fingerprint import ModelFile
     from gpucost_tui.protocol.model import Protocol
     from gpucost_tui.tui.review_facts import Review
 
@@ -117,7 +118,7 @@ def _reference(protocol: Protocol) -> str:
 
 def model(review: Review, width: int) -> Iterator[Content]:
     """Yield model and tokenizer with revision and fingerprints (R8)."""
-    found, facts = review.survey.model, review.survey.model_facts
+    found, facts = _named(review), review.survey.model_facts
     if found is None:
         yield plain("The model could not be read: Problems says why.")
         return
@@ -125,10 +126,9 @@ def model(review: Review, width: int) -> Iterator[Content]:
     def fact(label: str, value: object) -> Content:
         return pair(label, value, width)
 
-    name = review.protocol.model.name if review.protocol is not None else None
-    yield filled("[b]$x[/b]", x=name or found.name)
+    yield filled("[b]$x[/b]", x=found.name)
     yield Content("")
-    yield fact("Kind", {"hub": "Hugging Face", "demo": "embedded"}.get(found.kind, found.kind))
+    yield fact("Kind", found.kind)
     yield fact("Revision", found.revision or "none: the fingerprint names it")
     yield fact("Fingerprint", found.sha256)
     yield fact("Tokenizer", found.tokenizer_sha256)
@@ -147,6 +147,37 @@ def model(review: Review, width: int) -> Iterator[Content]:
     labels = facts.labels or ()
     more = f" and {len(labels) - 20} more" if len(labels) > 20 else ""
     yield fact("Labels", ", ".join(labels[:20]) + more if labels else "none")
+
+
+class _Model(NamedTuple):
+    """A model as the review shows it, found here or as it was sealed."""
+
+    name: str
+    kind: str
+    revision: str | None
+    sha256: str
+    tokenizer_sha256: str
+    files: tuple[ModelFile, ...]
+    notes: tuple[str, ...] = ()
+
+
+def _named(review: Review) -> _Model | None:
+    if review.manifest is not None:
+        from gpucost_tui.models.fingerprint import ModelFile
+
+        sealed = review.manifest.json["model"]
+        source = review.manifest.protocol.model.source
+        kind = "embedded" if source == "demo" else "Hugging Face" if source else "folder"
+        files = tuple(ModelFile(**file) for file in sealed["files"])
+        prints = sealed["sha256"], sealed["tokenizer_sha256"]
+        return _Model(sealed["name"], kind, sealed["revision"], *prints, files)
+    found = review.survey.model
+    if found is None:
+        return None
+    name = review.protocol.model.name if review.protocol is not None else None
+    kind = {"hub": "Hugging Face", "demo": "embedded"}.get(found.kind, found.kind)
+    prints = found.sha256, found.tokenizer_sha256
+    return _Model(name or found.name, kind, found.revision, *prints, found.files, found.notes)
 
 
 def _dtypes(found: dict[str, int] | None) -> str:

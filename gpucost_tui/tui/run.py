@@ -209,11 +209,13 @@ class RunScreen(PlaceScreen):
         if action == "start":
             can = word in ("sealed", "idle") and snapshot.folder is not None
             return can and not self.busy(_starting(snapshot.folder))
-        if action in ("pause", "stop"):
-            return bool(runner) and word in (("running",) if action == "pause" else _AT_WORK)
+        asked = (snapshot.progress or {}).get("asked") if word == "running" else None
+        if action == "pause":
+            return bool(runner) and word == "running" and asked is None
+        if action == "stop":
+            return bool(runner) and word in _AT_WORK and asked != "stop"
         if action == "resume":
-            asked = (snapshot.progress or {}).get("asked") == "pause"
-            return bool(runner) and (word == "paused" or (word == "running" and asked))
+            return bool(runner) and (word == "paused" or asked == "pause")
         return True
 
     def action_start(self) -> None:
