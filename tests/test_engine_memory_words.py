@@ -149,6 +149,33 @@ def test_bad_input_of_the_script_is_a_sentence(words: tuple[Any, ...]) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_broken_files_end_the_script_with_a_sentence(tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "model"
+    shutil.copytree(MODEL, folder)
+    weights = folder / "model.safetensors"
+    whole = weights.read_bytes()
+    for spoiled in (b"", whole[:100], b"\xff" * 64, b"\x02" + b"\0" * 7 + b"[]"):
+        weights.write_bytes(spoiled)
+        done = script(folder)
+        assert done.returncode == 1
+        assert "model.safetensors can't be read" in done.stderr and "Traceback" not in done.stderr
+    weights.unlink()
+    assert "no model.safetensors" in script(folder).stderr
+    # Shards count once, by the index, whatever else lies in the folder.
+    (folder / "model-00001-of-00001.safetensors").write_bytes(whole)
+    (folder / "copy.safetensors").write_bytes(whole)
+    index = folder / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"a": "model-00001-of-00001.safetensors"}}', "utf-8")
+    expected = estimate(model_facts.read(MODEL), execution(), 8, 128).weights_bytes
+    assert f"weights {(expected or 0) / 2**20:,.1f} MiB" in script(folder).stdout
+    index.write_text("[]", "utf-8")
+    assert "names no files" in script(folder).stderr
+    (folder / "config.json").write_text("[]", "utf-8")
+    assert "does not say enough" in script(folder).stderr
+
+
 def test_the_notebook_runs_from_the_kit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

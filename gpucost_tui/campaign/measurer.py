@@ -24,6 +24,7 @@ from gpucost_tui.engine.child import DEFAULT_ENGINE, builder
 from gpucost_tui.engine.contract import FailureKind, Job, Outcome
 from gpucost_tui.engine.failures import failed_batch
 from gpucost_tui.engine.mark import Left, Mark, page
+from gpucost_tui.engine.rows import requested_note
 from gpucost_tui.engine.worker import Worker
 from gpucost_tui.errors import EnvironmentLacks
 
@@ -326,7 +327,7 @@ def lost(
     reason = "the measuring process was ended" if stopped else "the measuring process was lost"
     kind: FailureKind = "out-of-memory" if out_of_memory else "killed"
     row: dict[str, Any] = {}
-    notes = [f"{words}, {after_s:.1f} s after the attempt began"]
+    notes = [f"{words}, {after_s:.1f} s after the attempt began", requested_note(job)]
     missing = {"*": reason}
     if left is None:
         missing["finished_entries"] = "unknown: 0 is a lower bound"

@@ -9,11 +9,12 @@ from pathlib import Path
 def oom_kills(root: Path = Path("/")) -> int | None:
     """Return how many processes of this control group the kernel has ended for want of memory.
 
-    Version 2 counts them in ``memory.events``, version 1 in ``memory.oom_control``. None where
-    neither can be read: then nothing is known, which is not zero.
+    Version 2 counts them in ``memory.events``, version 1 in ``memory.oom_control``. Where neither
+    can be read the count of the whole machine stands for it; None where nothing is known, which is
+    not zero.
     """
     counts = [count for place in _places(root) if (count := _counted(place)) is not None]
-    return max(counts, default=None)
+    return max(counts, default=_counted(root / "proc/vmstat"))
 
 
 def _places(root: Path) -> Iterator[Path]:

@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
 import platform
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
@@ -28,8 +30,11 @@ def environment() -> dict[str, object]:
         found[name] = importlib.util.find_spec(name) is not None
     found["gpus"] = []
     if found["torch"]:
-        import torch
-
+        try:
+            import torch
+        except (ImportError, OSError) as error:
+            found["torch"] = f"can't be loaded ({type(error).__name__})"
+            return found
         found["torch"] = torch.__version__
         if torch.cuda.is_available():
             found["gpus"] = [
@@ -40,22 +45,47 @@ def environment() -> dict[str, object]:
 
 def parameters(folder: Path) -> int:
     """Count the parameters by the headers of the safetensors files."""
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise SystemExit(f"{folder.name} has no safetensors file: nothing to estimate from.")
-    total = 0
-    for path in files:
+    return sum(count(path) for path in weights(folder))
+
+
+def weights(folder: Path) -> list[Path]:
+    """Return the files that transformers would load: the single one, else those of the index."""
+    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if single.is_file():
+        return [single]
+    if not index.is_file():
+        raise SystemExit(f"{folder.name} has no model.safetensors: nothing to estimate from.")
+    try:
+        named = json.loads(index.read_text("utf-8"))["weight_map"].values()
+        return [folder / name for name in sorted(set(named))]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise SystemExit(f"{index.name} names no files: {error!r}.") from None
+
+
+def count(path: Path) -> int:
+    """Count the parameters of one file by its header."""
+    try:
         with path.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
-            header = json.loads(stream.read(length))
-        for name, tensor in header.items():
-            if name == "__metadata__" or name.endswith("position_ids"):
-                continue
-            size = 1
-            for extent in tensor["shape"]:
-                size *= extent
-            total += size
-    return total
+            header = json.loads(stream.read(min(length, path.stat().st_size)))
+        return sum(
+            math.prod(tensor["shape"])
+            for name, tensor in header.items()
+            if name != "__metadata__" and not name.endswith("position_ids")
+        )
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, struct.error) as error:
+        raise SystemExit(f"{path.name} can't be read as safetensors: {error!r}.") from None
+
+
+def configuration(folder: Path) -> dict[str, Any]:
+    """Return config.json, with a hidden size and a number of attention heads."""
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
+        for name in ("hidden_size", "num_attention_heads"):
+            int(config[name])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SystemExit(f"{folder.name}/config.json does not say enough: {error!r}.") from None
+    return config
 
 
 def estimate(
@@ -66,19 +96,16 @@ def estimate(
     Weights: parameters x bytes. Activations of one layer: the larger of attention (5 B L H, and
     2 B A L L where scores are written to memory) and the inner layer (2 B L H + 2 B L I).
     """
-    try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
-        width, heads = config["hidden_size"], config["num_attention_heads"]
-    except (OSError, ValueError, KeyError) as error:
-        raise SystemExit(f"{folder.name}/config.json does not say enough: {error!r}.") from None
+    config = configuration(folder)
+    width, heads = config["hidden_size"], config["num_attention_heads"]
     inner = config.get("intermediate_size") or 4 * width
     tokens = batch * length
     in_attention = 5 * tokens * width
     if attention == "eager":
         in_attention += 2 * tokens * heads * length
     activations = BYTES[dtype] * max(in_attention, 2 * tokens * width + 2 * tokens * inner)
-    weights = parameters(folder) * BYTES[dtype]
-    return {"weights": weights, "activations": activations, "together": weights + activations}
+    held = parameters(folder) * BYTES[dtype]
+    return {"weights": held, "activations": activations, "together": held + activations}
 
 
 def observe(
@@ -91,6 +118,18 @@ def observe(
     found = environment()
     if not found["gpus"] or not found["transformers"]:
         return None
+    longest = configuration(folder).get("max_position_embeddings")
+    if longest is not None and length > longest:
+        raise SystemExit(f"A length of {length} is beyond the model's {longest} positions.")
+    try:
+        return peaks(folder, batch=batch, length=length, dtype=dtype, attention=attention)
+    except RuntimeError as error:  # out of memory is one of them
+        said = str(error).strip().splitlines()[0]
+        raise SystemExit(f"The batch could not be run: {said}") from None
+
+
+def peaks(folder: Path, *, batch: int, length: int, dtype: str, attention: str) -> dict[str, int]:
+    """Run one batch on the first GPU and return its peaks in bytes."""
     import torch
     from transformers import AutoModel
 
