@@ -55,12 +55,11 @@ async def test_a_snapshot_reaches_the_place_in_front(tmp_path: Path) -> None:
 async def test_the_places_are_reached_by_mouse(tmp_path: Path) -> None:
     app = app_on(here=tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+        await until(pilot, lambda: "6 Pricing" in screen_text(app))
         tabs = screen_text(app).splitlines()[0]
         for place in PLACES:
             await pilot.click(offset=(tabs.index(place.label) + 1, 0))
-            await pilot.pause()
-            assert app.current_mode == place.name
+            await until(pilot, lambda name=place.name: app.current_mode == name)
 
 
 async def test_the_palette_has_every_place_and_every_action(tmp_path: Path) -> None:
@@ -87,7 +86,7 @@ async def test_what_is_not_possible_now_is_said(tmp_path: Path) -> None:
     app = app_on(here=tmp_path)
     async with app.run_test() as pilot:
         await app.act("review", "seal")
-        await pilot.pause()
+        await until(pilot, lambda: app._notifications)
         assert "not possible here and now" in [*app._notifications][-1].message
 
 
@@ -105,10 +104,12 @@ async def test_the_footer_fits_80_columns(tmp_path: Path, place: str) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.snapshot.status is not None)
         app.action_place(place)
-        await pilot.pause()
-        await pilot.pause()
-        last = max(key.region.right for key in app.screen.query("FooterKey"))
-        assert 0 < last <= 80
+
+        def last() -> int:
+            return max((key.region.right for key in app.screen.query("FooterKey")), default=0)
+
+        await until(pilot, lambda: app.current_mode == place and last() > 0)
+        assert last() <= 80
 
 
 async def test_help_tells_of_what_has_the_focus(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ async def test_a_typed_text_filters_while_it_is_typed(tmp_path: Path) -> None:
     app = app_on(finished(tmp_path / "one").folder)
     async with app.run_test() as pilot:
         await opened(pilot)
-        await pressed(pilot, "slash", *"MEMORY")
+        await pressed(pilot, "slash", *"OUT-OF-MEM")
         await settled(pilot, [2])
         app.screen.query_one(Input).value = "variant:batch-8 completed"
         await settled(pilot, [3, 5])

@@ -315,8 +315,8 @@ async def test_the_template_fills_what_it_has(tmp_path: Path) -> None:
         await pressed(pilot, "n")
         assert isinstance(app.screen, NewCampaignDialog)
         app.screen.query_one("#template").value = "embedding-batch"
-        await pilot.pause()
-        assert app.screen.query_one("#field-threshold", Field).value == "0.999"
+        threshold = app.screen.query_one("#field-threshold", Field)
+        await until(pilot, lambda: threshold.value == "0.999")
         assert not app.screen.query_one("#field-classes").display
 
 
