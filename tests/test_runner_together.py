@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -19,7 +21,7 @@ from together_parts import done, forge
 from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.journal import trusted
-from gpucost_tui.campaign.lock import holder
+from gpucost_tui.campaign.lock import RunnerLock, holder
 from gpucost_tui.campaign.runner import Options
 from gpucost_tui.campaign.status import status
 from gpucost_tui.dossier.verify import verify
@@ -55,6 +57,34 @@ def test_a_lock_that_goes_with_its_holder_lets_one_in_at_a_time(tmp_path: Path) 
     assert all(map(done, said)), said
     assert sum(one["ok"][0] for one in said) > 0
     assert list(tmp_path.iterdir()) == [], "a clean end leaves no file"
+
+
+@pytest.mark.parametrize("how", ["signs", "leaves", "neither"])
+def test_a_holder_that_has_not_signed_yet(tmp_path: Path, how: str) -> None:
+    """Between taking the lock and signing it, nobody is named for somebody else."""
+    with RunnerLock(tmp_path, "export"):
+        signed = (tmp_path / "runner.lock").read_bytes()
+    lock = tmp_path / "runner.lock"
+    with lock.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        def act() -> None:
+            if how == "signs":
+                lock.write_bytes(signed)
+            elif how == "leaves":
+                lock.unlink()
+                held.close()
+
+        later = threading.Timer(0.2, act)
+        later.start()
+        if how == "leaves":
+            with RunnerLock(tmp_path):
+                pass
+        else:
+            what = "an export" if how == "signs" else "a runner"
+            with pytest.raises(Refused, match=f"{what} is already at work"):
+                RunnerLock(tmp_path).__enter__()
+        later.join()
 
 
 def test_a_run_and_a_seal(tmp_path: Path) -> None:

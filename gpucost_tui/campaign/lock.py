@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import socket
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -22,6 +23,8 @@ from gpucost_tui.campaign.journal import utc_now
 from gpucost_tui.errors import EnvironmentLacks, Refused
 
 _NAME = "runner.lock"
+#: How long a holder that has not signed is waited for, and how often it is looked at.
+_PATIENCE_S, _LOOK_S = 2.0, 0.01
 Work = Literal["run", "seal", "export"]
 #: What holds the lock, in words, and what to do about one that is at work here.
 _WORDS: dict[str, tuple[str, str]] = {
@@ -76,7 +79,11 @@ def holder(folder: Path) -> Holder | None:
     with contextlib.suppress(OSError):
         if written.file != _identity((folder / _NAME).stat()):
             return None
-    return written if started(written.pid) == written.started else None
+    return written if _alive(written) else None
+
+
+def _alive(written: Holder) -> bool:
+    return started(written.pid) == written.started
 
 
 class RunnerLock:
@@ -105,8 +112,9 @@ class RunnerLock:
 
     def __enter__(self) -> Self:
         try:
+            last = time.monotonic() + _PATIENCE_S
             while self._handle is None:
-                self._handle = self._taken()
+                self._handle = self._taken(patient=time.monotonic() < last)
         except OSError as error:
             raise EnvironmentLacks(
                 f"the campaign can't be locked ({error.strerror})",
@@ -116,12 +124,11 @@ class RunnerLock:
             ) from None
         return self
 
-    def _taken(self) -> int | None:
-        """Take the lock; None where its last holder has removed the file since it was opened."""
+    def _taken(self, *, patient: bool) -> int | None:
+        """Take the lock; None where it is about to change hands, and must be looked at again."""
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            self._alone(handle)
-            if not _stands_at(self._path, handle):
+            if not self._alone(handle, patient) or not _stands_at(self._path, handle):
                 os.close(handle)
                 return None
             try:
@@ -134,11 +141,15 @@ class RunnerLock:
             raise
         return handle
 
-    def _alone(self, handle: int) -> None:
-        written = _read(self._path)
+    def _alone(self, handle: int, patient: bool) -> bool:
+        """Lock the file; False where whoever has it has not signed yet, or is just leaving it."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            written = _read(self._path)
+            if patient and (written is None or (written.here and not _alive(written))):
+                time.sleep(_LOOK_S)
+                return False
             what, fix = _WORDS[written.work if written and written.work in _WORDS else "run"]
             raise Refused(
                 f"{what} is already at work on this campaign{_who(written)}", fix=fix
@@ -151,6 +162,7 @@ class RunnerLock:
                 where=_NAME,
                 fix=f"If it is not, `gpucost {self._work} --take-over` goes on here",
             )
+        return True
 
     def _sign(self, handle: int) -> None:
         me = os.getpid()
