@@ -245,14 +245,13 @@ def run_app(
 
 
 def _has_run(folder: Path) -> bool:
-    """Whether there is a run to come back to: what it did, what is open, what it costs by now."""
-    from gpucost_tui.campaign.folder import Campaign
-    from gpucost_tui.campaign.status import status
-    from gpucost_tui.errors import GpucostError
+    """Whether there is a run to come back to: what it did, what is open, what it costs by now.
 
+    Asked of the names alone: nothing heavy is loaded, and no journal read, before the first paint.
+    """
     try:
-        return bool(status(Campaign.open(folder))["attempts"])
-    except (GpucostError, OSError):
+        return any((folder / "attempts").iterdir())
+    except OSError:
         return False  # Review says what is wrong
 
 
