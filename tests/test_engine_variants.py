@@ -789,6 +789,30 @@ def test_device_graphs_that_were_left_out_are_a_fallback() -> None:
     compiling.check(Execution(max_length=48, compile="default"), left_out, "cuda:0")
 
 
+def test_what_the_compiler_says_is_told_apart() -> None:
+    from gpucost_tui.engine.contract import PassFailed
+    from gpucost_tui.engine.failures import kind_of
+    from gpucost_tui.errors import EnvironmentLacks
+
+    # Earlier releases give every failure of the backend this name.
+    backend_failed = type("BackendCompilerFailed", (RuntimeError,), {})
+    backend_failed.__module__ = "torch._dynamo.exc"
+
+    def told(text: str) -> Exception:
+        with pytest.raises(Exception) as caught, compiling.explained():
+            raise backend_failed(text)
+        return caught.value
+
+    triton = "backend='inductor' raised:\nTritonMissing: Cannot find a working triton installation."
+    for missing in (triton, "InvalidCxxCompiler: No working C++ compiler found in …"):
+        assert isinstance(told(missing), EnvironmentLacks)
+    broken = told("backend='inductor' raised:\nLoweringException: triton does not know this")
+    assert isinstance(broken, PassFailed) and broken.kind == "error"
+    assert kind_of(told("OutOfMemoryError: CUDA out of memory. Tried …")) == "out-of-memory"
+    with pytest.raises(KeyError), compiling.explained():
+        raise KeyError("not the compiler's")
+
+
 @pytest.mark.usefixtures("no_compiler_needed")
 def test_graph_breaks_are_counted_and_said() -> None:
     import torch

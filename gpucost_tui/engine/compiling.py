@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpucost_tui.engine.contract import PassFailed
+from gpucost_tui.engine.failures import kind_of
 from gpucost_tui.errors import EnvironmentLacks
 from gpucost_tui.protocol.execution import Execution
 from gpucost_tui.text import count
@@ -33,6 +34,8 @@ _DECIDE = (
     "threads",
 )
 _TIMER = "_compile.compile_inner"
+#: What torch says where there is no C++ compiler, no Triton, or a device too old for it.
+_NO_COMPILER = ("no working c++ compiler", "working triton installation", "by the triton gpu comp")
 #: Modes that record device graphs, on a device that has them.
 RECORDING = ("reduce-overhead", "max-autotune")
 
@@ -152,11 +155,12 @@ def explained() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+        ours = type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
+        if not ours or kind_of(error) == "out-of-memory":
             raise
         first = next((line for line in str(error).splitlines() if line.strip()), "no reason")
         kind, lower = type(error).__name__, str(error).lower()
-        if "compiler" in kind.lower() or "no working c++" in lower or "triton" in lower[:300]:
+        if any(mark in lower for mark in _NO_COMPILER):
             raise EnvironmentLacks(
                 f"torch.compile has no compiler here ({first.strip()})",
                 where="execution.compile",

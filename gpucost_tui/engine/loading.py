@@ -70,6 +70,8 @@ def load_model(job: Job, execution: Execution, task: Task, device: str) -> Loade
         notes=notes,
     )
     _settle_padding(loaded)
+    if loaded.attention_effective == "flash_attention_2":
+        notes.append(f"attention by {quantizing.named('flash_attn')}")
     return loaded
 
 

@@ -75,9 +75,9 @@ def quantize(model: Any, execution: Execution, device: str) -> tuple[Any, str]:
     if device == "cpu":
         model, done, how = _dynamic_on_cpu(model)
     elif by_bitsandbytes(execution):
-        done, how = _count(model, "bitsandbytes"), _named("bitsandbytes")
+        done, how = _count(model, "bitsandbytes"), named("bitsandbytes")
     else:
-        done, how = _by_torchao(model, scheme), _named("torchao")
+        done, how = _by_torchao(model, scheme), named("torchao")
     if not done:
         raise PassFailed("fallback", f"quantization '{scheme}' was requested and changed no layer.")
     return model, f"{scheme} ({how}, {done} of {linear} linear layers)"
@@ -101,7 +101,8 @@ def _linear(model: Any) -> int:
     return sum(isinstance(part, torch.nn.Linear) for part in model.modules())
 
 
-def _named(package: str) -> str:
+def named(package: str) -> str:
+    """Return a package's name with the version that is installed."""
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:

@@ -35,11 +35,14 @@ SETTINGS = (
     "PYTORCH_CUDA_ALLOC_CONF",
     "CUBLAS_WORKSPACE_CONFIG",
     "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "DNNL_DEFAULT_FPMATH_MODE",
     "CUDA_LAUNCH_BLOCKING",
 )
 #: Values of another form (a path, a secret pasted in the wrong place) are not stored.
 _PLAIN = re.compile(
     r"[0-9,;:. -]{0,200}|(?:GPU|MIG)-[0-9A-Za-z,/-]{1,400}|true|false|PCI_BUS_ID|FASTEST_FIRST"
+    r"|STRICT|BF16|F16|TF32|ANY"
     r"|[a-z_]+:[A-Za-z0-9_.]+(?:,[a-z_]+:[A-Za-z0-9_.]+){0,9}|:[0-9]+:[0-9]+",
 )
 _FRAMEWORK_KEYS = ("cuda", "hip", "cudnn", "available", "devices")
