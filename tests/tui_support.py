@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import json
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from textual import _wait
+from textual.app import App
 from textual.pilot import Pilot
 
 from gpucost_tui.campaign.create import Inputs, create
@@ -121,7 +123,7 @@ def app_on(folder: Path | None = None, *, here: Path | None = None) -> GpucostAp
 
 
 async def until(
-    pilot: Pilot[Any], condition: Callable[[], object], *, seconds: float = 30.0
+    pilot: Pilot[Any], condition: Callable[[], object], *, seconds: float = 60.0
 ) -> None:
     """Wait until a condition holds; what never holds fails the test."""
     end = time.monotonic() + seconds
@@ -135,7 +137,26 @@ async def pressed(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys, one after the other, each handled."""
     for key in keys:
         await pilot.press(key)
-        await pilot.pause()
+        await handled(pilot)
+
+
+async def handled(pilot: Pilot[Any], *, seconds: float = 30.0) -> None:
+    """Wait until all that is on the screen is mounted and has no message left.
+
+    A pilot asks how much the processor works, and takes an app that gets none of it for idle.
+    """
+    end, calm = time.monotonic() + seconds, 0
+    while calm < 3 and time.monotonic() < end:
+        await asyncio.sleep(0.001)
+        calm = calm + 1 if _is_calm(pilot.app) else 0
+    await pilot.pause()
+
+
+def _is_calm(app: App[Any]) -> bool:
+    shown = list(app.screen.walk_children(with_self=True)) if app.screen_stack else []
+    return all(widget._mounted_event.is_set() for widget in shown) and not any(
+        pump.message_queue_size or pump._next_callbacks for pump in (app, *shown)
+    )
 
 
 def screen_text(app: Any) -> str:
