@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tui_support import (
     until,
 )
 
+from gpucost_tui import watch
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.journal import Journal
 from gpucost_tui.tui.app import GpucostApp
@@ -194,6 +196,33 @@ async def test_the_demonstration_is_made_and_opened(tmp_path: Path) -> None:
         await pressed(pilot, "d", "enter")
         await until(pilot, lambda: app.current_mode == "review")
         assert Campaign.open(tmp_path / "demo-campaign").draft()[1].corpus.synthetic
+
+
+async def test_the_demonstration_can_be_cancelled_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_EVERY_S", 0.0)
+    go, real = threading.Event(), Work.report
+
+    def report(self: Work, text: str, done: int | None = None, total: int | None = None) -> None:
+        real(self, text, done, total)
+        if text.startswith("Writing the tuning data") and done == 7:
+            go.wait(20)
+
+    monkeypatch.setattr(Work, "report", report)
+    app = app_on(here=tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await listed(pilot, app, 0)
+        await pressed(pilot, "d", "enter")
+        await until(pilot, lambda: "Writing the tuning data: 7 entries" in screen_text(app))
+        assert app.writing() == ["making the demonstration"]
+        await pressed(pilot, "escape")
+        await until(pilot, lambda: "Cancelling" in screen_text(app))
+        go.set()
+        await until(pilot, lambda: "nothing was made" in screen_text(app))
+        await pressed(pilot, "escape")
+        assert app.current_mode == "home" and not app.writing()
+    assert not list(tmp_path.iterdir())
 
 
 async def test_a_taken_folder_is_said_in_place(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.demo import CATEGORIES
 from gpucost_tui.demo.generate import corpus, tuning, write_jsonl
+from gpucost_tui.watch import NOBODY, Watch
 
 RIGHT_OF_USE = (
     "Synthetic texts, made by a generator that is part of this program and under its licence. "
@@ -16,8 +17,12 @@ RIGHT_OF_USE = (
 )
 
 
-def make_demo(folder: Path) -> Campaign:
+def make_demo(folder: Path, watch: Watch = NOBODY) -> Campaign:
     """Make the demonstration's campaign in ``folder`` (not sealed, not run).
+
+    Args:
+        folder: Is not there yet.
+        watch: Is told of the entries written; may end the work until "Making the campaign".
 
     Raises:
         WrongUse: The folder is in use.
@@ -25,8 +30,11 @@ def make_demo(folder: Path) -> Campaign:
     """
     with tempfile.TemporaryDirectory(prefix="gpucost-demo-") as scratch:
         texts, tuned = Path(scratch) / "corpus.jsonl", Path(scratch) / "tuning.jsonl"
-        write_jsonl(texts, corpus())
-        write_jsonl(tuned, tuning())
+        watch.stage("Writing the corpus")
+        write_jsonl(texts, watch.each(corpus()))
+        watch.stage("Writing the tuning data")
+        write_jsonl(tuned, watch.each(tuning()))
+        watch.stage("Making the campaign")
         return create(
             folder,
             Inputs(

@@ -20,13 +20,15 @@ _WORDS = (
     "synthetic demonstration that says nothing of real documents. Review and seal it next."
 )
 
+_MAKING = "making the demonstration"
+
 
 class DemoDialog(Worker, ModalScreen[Path | None]):
     """Dismissed with the folder that was made, or none."""
 
     HELP = "Names the folder of the demonstration. It is made whole or not at all."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Close", tooltip="Make nothing"),
+        Binding("escape", "close", "Close", tooltip="Cancel the making, or make nothing"),
     ]
 
     def __init__(self, here: Path) -> None:
@@ -56,32 +58,39 @@ class DemoDialog(Worker, ModalScreen[Path | None]):
             self.action_close()
 
     def action_close(self) -> None:
-        """Close, unless files are being written: that takes a second or two."""
-        if self.busy("making the demonstration"):
-            self.app.bell()
+        """Cancel the making, or close."""
+        if self.cancel(_MAKING):
+            self._say("Cancelling …")
         else:
             self.dismiss(None)
 
+    def _say(self, words: str) -> None:
+        self.query_one("#said", Static).update(plain(words))
+
     def _make(self) -> None:
         field = self.query_one(Field)
-        if self.busy("making the demonstration"):
+        if self.busy(_MAKING):
             return
         if not field.value:
             field.wrong("Name a folder that is not there yet.")
             return
         field.wrong(None)
         folder = self._here / Path(field.value).expanduser()
-        self.query_one("#said", Static).update(plain("Making the demonstration …"))
+        self._say("Making the demonstration …")
         self.work(
-            "making the demonstration",
+            _MAKING,
             lambda work: _make_demo(work, folder),
             done=self.dismiss,
             failed=self._failed,
+            progress=lambda text, done, total: self._say(f"{text} … escape cancels"),
             writes=True,
         )
 
     def _failed(self, why: str) -> None:
-        self.query_one("#said", Static).update("")
+        if why == "Cancelled.":
+            self._say("Cancelled: nothing was made.")
+            return
+        self._say("")
         self.query_one(Field).wrong(why)
         self.query_one(Field).take_focus()
 
@@ -89,7 +98,7 @@ class DemoDialog(Worker, ModalScreen[Path | None]):
 def _make_demo(work: Work, folder: Path) -> Path:
     from gpucost_tui.campaign.demo import make_demo
 
-    return make_demo(folder).folder
+    return make_demo(folder, work.watch()).folder
 
 
 def _free_name(here: Path) -> str:
