@@ -247,7 +247,7 @@ def test_copies_to_another_machine_at_many_moments(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_copies_to_another_machine_at_many_more_moments(tmp_path: Path) -> None:
-    print(dict(copies_elsewhere(tmp_path, rounds=30, every_s=0.1, seed=8, most=200)))
+    print(dict(copies_elsewhere(tmp_path, rounds=10, every_s=0.1, seed=8, most=60)))
 
 
 def test_what_each_word_says_of_a_copy_with_another_machines_lock(tmp_path: Path) -> None:

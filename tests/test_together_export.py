@@ -31,7 +31,7 @@ def run_and_export(tmp_path: Path, timings: int, seed: int) -> Counter[str]:
         for turn in range(timings):
             made = parts.campaign(tmp_path / f"c{turn}", **THREAD)
             target = tmp_path / f"{turn}.zip"
-            begins = chance.random() * 0.3, chance.random() * 0.7
+            begins = chance.random() * 0.3, chance.random() * 1.5
             ran, packed = at.at_once(
                 {"do": "running", "folder": made.folder, "at": [begins[0]]},
                 {"do": "exporting", "folder": made.folder, "target": target, "at": [begins[1]]},
@@ -102,7 +102,7 @@ def test_exports_and_commitments_at_once(tmp_path: Path) -> None:
     parts.run_here(made, script=SCRIPT)
     chance, heads = random.Random(5), []
     with forge() as at:
-        for turn in range(8):
+        for turn in range(5):
             steps = [
                 {
                     "do": "exporting",
