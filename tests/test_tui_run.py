@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ from gpucost_tui.campaign.runner import Options
 from gpucost_tui.campaign.status import status
 from gpucost_tui.files import write_atomic
 from gpucost_tui.pricing import catalogue
+from gpucost_tui.tui import run_watch
 from gpucost_tui.tui.app import GpucostApp, farewell
 from gpucost_tui.tui.context import Snapshot
 from gpucost_tui.tui.run_memory import memory_lines, spark
@@ -471,6 +473,30 @@ async def test_a_failure_is_told_in_another_place(
         go.touch()
         await until(pilot, lambda: "attempt 2 (batch-4)" in screen_text(app).replace("▌", ""))
         assert_harmless(app)
+
+
+def test_what_failed_just_before_the_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = sealed_campaign(tmp_path / "c").folder
+    lock = RunnerLock(folder, detached=True).__enter__()
+    me = holder(folder)
+    assert me is not None
+
+    def write(*failures: dict[str, Any]) -> None:
+        value = {"runner": me.pid, "started": me.started, "failures": [*failures]}
+        (folder / "progress.json").write_text(json.dumps(value))
+
+    def between_two_looks(_: float) -> None:
+        write({"attempt": 1}, {"attempt": 2, "kind": "killed"}, {"attempt": [3]})
+        lock.__exit__(None, None, None)
+
+    write({"attempt": 1})
+    monkeypatch.setattr(run_watch, "time", SimpleNamespace(sleep=between_two_looks))
+    told: list[Any] = []
+    run_watch.supervise(folder, me.pid, told.append, lambda: False)
+    assert [type(one).__name__ for one in told] == ["AttemptFailed", "AttemptFailed", "RunEnded"]
+    assert [one.failure["attempt"] for one in told[:2]] == [2, [3]]
 
 
 async def test_what_does_not_start_is_said(

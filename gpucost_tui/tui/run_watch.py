@@ -10,12 +10,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from textual.message import Message
 
 from gpucost_tui.errors import GpucostError
 from gpucost_tui.text import clean
+
+if TYPE_CHECKING:
+    from gpucost_tui.campaign.lock import Holder
 
 _LOOK_S = 1.0
 _STEP_S = 0.25
@@ -94,18 +97,22 @@ def supervise(
     from gpucost_tui.campaign.progress import read_progress
 
     campaign = Campaign(folder)
-    seen: set[Any] | None = None
+    mine: Holder | None = None
+    seen: set[str] | None = None
     while True:
         runner = holder(folder)
-        if runner is None or runner.pid != pid:
+        ended = runner is None or runner.pid != pid
+        mine = mine if ended else runner
+        # Its file outlives it: what failed since the last look is told before its end.
+        value = read_progress(campaign.progress_file, mine) if mine is not None else None
+        failures = [one for one in (value or {}).get("failures") or [] if isinstance(one, dict)]
+        for failure in failures if seen is not None else ():
+            if str(failure.get("attempt")) not in (seen or ()):
+                tell(AttemptFailed(folder, failure))
+        seen = (seen or set()) | {str(failure.get("attempt")) for failure in failures}
+        if ended:
             tell(RunEnded(folder, pid, *_end(campaign)))
             return
-        failures = (read_progress(campaign.progress_file, runner) or {}).get("failures") or []
-        told = {failure.get("attempt") for failure in failures if isinstance(failure, dict)}
-        for failure in failures if seen is not None else ():
-            if isinstance(failure, dict) and failure.get("attempt") not in (seen or ()):
-                tell(AttemptFailed(folder, failure))
-        seen = told if seen is None else seen | told
         for _ in range(round(_LOOK_S / _STEP_S)):
             if cancelled():
                 return
