@@ -151,6 +151,7 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 3 and done.stderr.count("\n") == 1, done
     assert "File too large" in done.stderr
+    assert "/a/new/corpus/corpus.jsonl: " in done.stderr, "the file as it would be called"
     nothing_left(tmp_path, {source})
 
 

@@ -263,6 +263,7 @@ def test_status_the_next_day(tmp_path: Path) -> None:
     assert (now["done"], now["open"], now["failures"], now["accepted"]) == (2, 1, 1, 1)
     said = words(made)
     assert "The last run ended: the limit of 2 attempts is reached" in said
+    assert "Committed by now: nothing is recorded; gpucost commit does it" in said
     assert f"Next: gpucost run {made.folder} fills the open slots" in said
     parts.run_here(made)
     assert status(made)["state"] == "finished"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def create(folder: Path, inputs: Inputs) -> Campaign:
         EnvironmentLacks: The model can't be had, or the disk refuses.
     """
     try:
-        with new_folder(folder, last="protocol.toml") as scratch:
+        with new_folder(folder, last="protocol.toml") as scratch, _named(scratch, folder):
             _Filling(Campaign(scratch), inputs).fill()
     except OSError as error:
         raise EnvironmentLacks(
@@ -65,6 +66,17 @@ def create(folder: Path, inputs: Inputs) -> Campaign:
             fix="Make space, or choose a folder where you may write",
         ) from None
     return Campaign(folder)
+
+
+@contextmanager
+def _named(scratch: Path, folder: Path) -> Iterator[None]:
+    """Let errors name the files as they will be called, not where they are made."""
+    try:
+        yield
+    except EnvironmentLacks as error:
+        if error.where is not None:
+            error.where = error.where.replace(clean(scratch), clean(folder))
+        raise
 
 
 class _Filling:

@@ -50,6 +50,8 @@ def lines(folder: str, now: dict[str, Any]) -> list[str]:
     if now["committed_usd"] is not None:
         packs = clean("; ".join(now["packs"]), limit=200)
         out.append(f"Committed by now: {now['committed_usd']} USD ({packs})")
+    elif now["attempts"]:
+        out.append("Committed by now: nothing is recorded; gpucost commit does it")
     if now["spent_usd"] is not None:
         out.append(f"Other spending: {now['spent_usd']} USD")
     out += _told(now)

@@ -17,7 +17,7 @@ from textual.content import Content
 
 from gpucost_tui.text import clean, count, listed, seconds
 from gpucost_tui.tui.run_memory import _number
-from gpucost_tui.tui.safe import filled, fit, state_word
+from gpucost_tui.tui.safe import filled, fit, plain, state_word
 
 if TYPE_CHECKING:
     from gpucost_tui.campaign.fold import Attempt, State
@@ -80,6 +80,8 @@ def headline(snapshot: Snapshot, starting: bool) -> Content:
                 packs=fit("; ".join(status["packs"]), 60),
             )
         )
+    elif status.get("attempts"):
+        lines.append(plain("Committed by now: nothing is recorded; 6 Pricing does it."))
     if status.get("spent_usd") is not None:
         lines.append(filled("Other spending: $usd USD.", usd=status["spent_usd"]))
     if elsewhere := status.get("elsewhere"):
