@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,14 @@ def test_sigint_twice_stops_at_once(tmp_path: Path) -> None:
     assert child is not None
     assert not parts.alive(child)
     finish(made, 3)
+
+
+@pytest.fixture(autouse=True)
+def hang_ups_count() -> Iterator[None]:
+    """Under `nohup` a hang-up is ignored, and what is started here would inherit that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
