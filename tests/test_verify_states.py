@@ -112,6 +112,18 @@ def test_a_lost_runner_leaves_an_attempt_without_end(folder: Path) -> None:
     answer = verify([folder])
     assert answer.ok
     assert any("attempt 2 has no end" in note for note in answer.findings.notes)
+    # The table as it was when the attempt began, as a runner leaves it that is killed in a pass.
+    write_tables(folder, fold(Campaign(folder).events()[:6]))
+    answer = verify([folder])
+    assert answer.ok, answer.findings.differences
+    notes = answer.findings.notes
+    assert "raw_results.csv has no row yet of the attempt without end" in notes
+    assert {one.where for one in verify([folder], resting=True).findings.differences} == {
+        "raw_results.csv"
+    }, "an export writes it again"
+    support.replace(folder / "raw_results.csv", "completed", "failed")
+    assert not verify([folder]).ok
+    write_tables(folder, fold(Campaign(folder).events()))
     (folder / "attempts" / "0003-batch-8-r1").mkdir()  # made, and killed before its line
     assert verify([folder]).ok
     (folder / "attempts" / "0003-batch-8-r1" / "predictions.parquet").write_bytes(b"x")

@@ -153,7 +153,7 @@ def _one(folder: Path, name: str, prefix: str, resting: bool) -> Subject:
     with _checking(findings):
         check_folders(folders, state, findings)
     with _checking(findings):
-        check_views(views, chain.events, state, findings, live=live)
+        check_views(views, chain.events, state, findings, live=live, resting=resting)
     if manifest is None:
         findings.cannot("without the manifest: plan, inputs, verdicts, comparison and decision")
     else:
