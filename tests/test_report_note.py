@@ -12,7 +12,7 @@ from typing import Any
 import dossier_support as support
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -233,6 +233,7 @@ _TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
 _PIECE = st.one_of(_TEXT, _TEXT.map(Strong), _TEXT.map(Code))
 
 
+@example("0", [Strong("\t0")], ["0", "0"])
 @settings(max_examples=150, deadline=None)
 @given(_TEXT, st.lists(_PIECE, min_size=1, max_size=3), st.lists(_TEXT, min_size=2, max_size=2))
 def test_no_text_leaves_its_place(title: str, pieces: list[Any], cells: list[str]) -> None:

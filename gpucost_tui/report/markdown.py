@@ -52,8 +52,9 @@ def _inline(piece: Inline) -> str:
     if isinstance(piece, Strong):
         # Emphasis ends only after a word: the space around it stays outside.
         inner = piece.text.strip()
-        before = piece.text[: len(piece.text) - len(piece.text.lstrip())]
-        after = piece.text[len(piece.text.rstrip()) :] if inner else ""
+        # One space, whatever it was: a tab at a line's start would make the line a block of code.
+        before = " " if piece.text[:1].isspace() else ""
+        after = " " if piece.text[-1:].isspace() else ""
         return f"{before}**{escaped(inner)}**{after}" if inner else before
     if isinstance(piece, Code):
         # A code span ends at its backticks whatever is escaped: none may be in it.
