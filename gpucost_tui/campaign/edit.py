@@ -9,17 +9,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from gpucost_tui.campaign import edit_text
 from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.swapping import replaced
 from gpucost_tui.errors import Differs, EnvironmentLacks, InputError, Refused, WrongUse
-from gpucost_tui.files import replacing, sha256_bytes, sync_path
+from gpucost_tui.files import sha256_bytes
 from gpucost_tui.protocol.load import Source, parse, read_source
 from gpucost_tui.protocol.model import Protocol
 from gpucost_tui.protocol.problem import Problem
@@ -111,26 +110,18 @@ class Draft:
         try:
             with alone(self.campaign):
                 _must_be_draft(self.campaign)
-                with replacing(path) as scratch:
-                    scratch.write_bytes(data)
-                    shutil.copymode(path, scratch)
-                    sync_path(scratch)
-                    # Last of all: an editor of somebody else's waits for no lock of ours.
-                    self._must_be_unchanged(path)
+                if not replaced(path, data, self.sha256):
+                    raise Differs(
+                        "the file was changed outside since it was read, and is left as it is",
+                        where=_FILE,
+                        fix="Look at it again, then repeat the change",
+                    )
         except OSError as error:
             raise EnvironmentLacks(
                 f"the protocol can't be written ({error.strerror})",
                 where=_FILE,
                 fix="Make space or correct the permissions of file and folder",
             ) from None
-
-    def _must_be_unchanged(self, path: Path) -> None:
-        if sha256_bytes(path.read_bytes()) != self.sha256:
-            raise Differs(
-                "the file was changed outside since it was read, and is left as it is",
-                where=_FILE,
-                fix="Look at it again, then repeat the change",
-            )
 
     def _edit(self, text: str) -> Edit:
         source = Source(text, _FILE)
