@@ -86,6 +86,23 @@ def test_before_and_after_are_both_shown() -> None:
     assert text.count("a and b: settled, a is faster.") == 2
 
 
+def test_pairs_stand_below_the_dots_of_their_place_and_those_between_hosts_at_the_end() -> None:
+    rows = []
+    for host, b in (("h", 2.0), ("k", 3.0)):
+        rows += passes([1.0, 1.1] * 3, variant="a", deliverable="x", seed=0, host=host)
+        rows += passes([b, b + 0.1] * 3, variant="b", deliverable="x", seed=0, host=host)
+    lines = compare_lines(compare(frame(rows), Reading(planned=6)))
+    heads = [at for at, line in enumerate(lines) if line.startswith("x, seed 0, on ")]
+    pairs = [at for at, line in enumerate(lines) if line.startswith("a and b: settled")]
+    between = [at for at, line in enumerate(lines) if " on h and " in line]
+    assert len(heads) == len(pairs) == len(between) == 2
+    assert heads[0] < pairs[0] < heads[1] < pairs[1] < min(between)
+    assert all("(x, seed 0)" in lines[at] for at in between)
+    text = "\n".join(lines)
+    assert "\n\n\n" not in text and lines[-1]
+    assert text.count("seed 0, on") == 2, "named once, above the dots"
+
+
 def balance(
     name: str, other: str, values: list[float], *, width: int = 80, **more: object
 ) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,33 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("mounting is not allowed here; file-size limits stand in for it")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.fixture
+def quota(tmp_path: Path) -> Iterator[Path]:
+    """Yield a folder that may hold 1 MB on a disk with room: the kernel's own quota (btrfs)."""
+    image, place = tmp_path / "image", tmp_path / "disk"
+    place.mkdir()
+    with image.open("wb") as file:
+        file.truncate(200 << 20)
+    mount = ["mount", "-o", "loop", str(image), str(place)]
+    for words in (["mkfs.btrfs", "-q", str(image)], mount):
+        tried = shutil.which(words[0]) and subprocess.run(words, capture_output=True, check=False)
+        if not tried or tried.returncode:
+            pytest.skip(
+                f"`{words[0]}` is not there or not allowed; file-size limits stand in for it"
+            )
+    try:
+        folder = place / "mine"
+        for words in (
+            ["quota", "enable", place],
+            ["subvolume", "create", folder],
+            ["qgroup", "limit", "1m", folder],
+        ):
+            subprocess.run(["btrfs", *map(str, words)], check=True, capture_output=True)
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 def on(disk: Path, tmp_path: Path, **settings: object) -> Campaign:
@@ -104,6 +132,48 @@ def test_a_disk_that_fills_while_a_run_is_at_work(small_disk: Path, tmp_path: Pa
     parts.sound(made)
     done = [row for row in parts.rows(made) if row["status"] == "completed"]
     assert len(done) == 6
+
+
+def test_a_quota_that_is_used_up(quota: Path, tmp_path: Path) -> None:
+    """The disk has room and says so, and yet refuses: before a run, and while one is at work."""
+    made = on(quota, tmp_path)
+    assert parts.gpucost("run", made.folder, "--limit", "1").returncode == 0
+    before = parts.rows(made)
+    ballast = quota / "ballast"
+    _use_up(ballast)
+    done = parts.gpucost("run", made.folder)
+    assert done.returncode == 3
+    assert "Disk quota exceeded" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert parts.rows(made) == before, "earlier rows are readable, nothing was begun"
+    assert "completed" in parts.gpucost("attempts", made.folder).stdout
+    assert "1 slot done" in parts.gpucost("status", made.folder).stdout
+    ballast.unlink()
+    runner = parts.start("run", made.folder, script={"default": {"batch_s": 0.05}})
+    parts.until(lambda: parts.running(made, 2))
+    _use_up(ballast)
+    said, _ = runner.communicate(timeout=60)
+    assert runner.returncode == 3, said
+    assert "Disk quota exceeded" in said
+    assert "Traceback" not in said
+    parts.state(made)
+    ballast.unlink()
+    assert parts.gpucost("run", made.folder).returncode == 0
+    for row in parts.rows(made):
+        if row["status"] == "failed":
+            number = str(row["attempt"])
+            assert parts.gpucost("run", made.folder, "--repeat", number).returncode == 0
+    parts.sound(made)
+    assert [row["status"] for row in parts.rows(made)].count("completed") == 6
+
+
+def _use_up(ballast: Path) -> None:
+    """Write until the disk takes no more, to the last kilobyte."""
+    with ballast.open("ab", buffering=0) as file:
+        for size in (64 << 10, 4 << 10, 1 << 10):
+            with contextlib.suppress(OSError):
+                while file.write(b"\xa5" * size):
+                    os.fsync(file.fileno())
 
 
 def test_predictions_that_find_no_room_end_the_run(tmp_path: Path) -> None:

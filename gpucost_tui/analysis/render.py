@@ -21,7 +21,9 @@ _NAMED = 8  # flipped entries named in the terminal
 
 
 def compare_lines(comparison: Comparison, *, width: int = WIDTH, unicode: bool = True) -> list[str]:
-    """Return the durations as dots, then every pair with what it settles and why.
+    """Return the durations of each place as dots, and its pairs with what they settle and why.
+
+    Pairs between hosts, and what stood before more rounds, follow the last place.
 
     Args:
         comparison: Durations and pairs.
@@ -32,8 +34,15 @@ def compare_lines(comparison: Comparison, *, width: int = WIDTH, unicode: bool =
     for place in dict.fromkeys(group.place for group in comparison.variants):
         groups = [group for group in comparison.variants if group.place == place]
         lines += [*dot_lines(groups, width=width, unicode=unicode), ""]
+        within = [p for p in comparison.pairs if not p.between_hosts and p.a.place == place]
+        for pair in within:
+            lines += pair_lines(pair, width=width, where=False)
+        lines += [""] if within else []
     for pair in comparison.pairs:
-        lines += pair_lines(pair, width=width)
+        if pair.between_hosts:
+            lines += pair_lines(pair, width=width)
+    while lines and not lines[-1]:
+        lines.pop()
     # A cause belongs to a variant, and would be told again with each of its pairs.
     causes = dict.fromkeys(c for pair in comparison.pairs for c in pair.could_settle[1:])
     if causes:
@@ -44,6 +53,7 @@ def compare_lines(comparison: Comparison, *, width: int = WIDTH, unicode: bool =
         lines += ["", *_wrapped(f"Before more rounds (after {comparison.planned}):", width)]
         for pair in comparison.before:
             lines += pair_lines(pair, width=width, advice=False)
+    lines += [""] if comparison.notes else []
     for note in comparison.notes:
         lines += _wrapped(note, width)
     return lines
@@ -81,7 +91,9 @@ def dot_lines(
     return lines
 
 
-def pair_lines(pair: Pair, *, width: int = WIDTH, advice: bool = True) -> list[str]:
+def pair_lines(
+    pair: Pair, *, width: int = WIDTH, advice: bool = True, where: bool = True
+) -> list[str]:
     """Return one pair: what is settled and why, with ``advice`` how many more rounds could."""
     a, b = (clean(name, limit=60) for name in pair.names)
     verdict = pair.settlement
@@ -89,9 +101,9 @@ def pair_lines(pair: Pair, *, width: int = WIDTH, advice: bool = True) -> list[s
         word = f"settled, {a if verdict.faster == 'a' else b} is faster"
     else:
         word = "not settled"
-    place = _place(pair.a, host=not pair.between_hosts)
-    where = f" ({place})" if place else ""
-    lines = _wrapped(f"{a} and {b}{where}: {word}. {verdict.why}", width)
+    place = _place(pair.a, host=not pair.between_hosts) if where else ""
+    beside = f" ({place})" if place else ""
+    lines = _wrapped(f"{a} and {b}{beside}: {word}. {verdict.why}", width)
     if advice and pair.could_settle:
         lines += _wrapped(pair.could_settle[0], width, indent="    ")
     return lines
@@ -100,31 +112,46 @@ def pair_lines(pair: Pair, *, width: int = WIDTH, advice: bool = True) -> list[s
 def predicted_lines(
     quality: Sequence[Quality], flips: Sequence[Flips], *, width: int = WIDTH
 ) -> list[str]:
-    """Return each variant's lowest quality with its interval, then the flips of each pair."""
+    """Return each variant's lowest quality with its interval, then the flips of each pair.
+
+    Deliverable, seed and host are named once, above those that share them.
+    """
     lines = ["", "Quality, the lowest of the passes:"] if quality else []
-    for one in quality:
-        place = _where(*one.key[1:])
-        bounds = ""
-        if one.interval is not None:
-            low, high, level = (one.interval[name] for name in ("low", "high", "level"))
-            bounds = f", {100 * level:g} % interval {low:.4f} to {high:.4f}"
-        name = f"{clean(one.key[0], limit=60)}{f' ({place})' if place else ''}"
-        said = f"{name}: {clean(one.metric or 'quality')} {one.low:.4f}{bounds}"
-        lines += _wrapped(said, width, indent="  ")
+    lines += _by_place(((_where(*one.key[1:]), _quality(one)) for one in quality), width)
     lines += ["", "Entries predicted differently, by the first sound attempts:"] if flips else []
-    for found in flips:
-        a, b = (clean(name, limit=60) for name in found.pair.names)
-        place = _place(found.pair.a, host=not found.pair.between_hosts)
-        said = f"{a} and {b}{f' ({place})' if place else ''}: "
-        if found.flips is None:
-            said += f"not compared, {clean(found.why, limit=200)}"
-        else:
-            said += f"{found.flips:,} of {found.entries:,}"
-            named = ", ".join(clean(one, limit=60) for one in found.ids[:_NAMED])
-            more = f" and {found.flips - _NAMED:,} more" if found.flips > _NAMED else ""
-            said += f": {named}{more}" if named else ""
-        lines += _wrapped(said, width, indent="  ")
+    told = ((_place(f.pair.a, host=not f.pair.between_hosts), _flips(f)) for f in flips)
+    return lines + _by_place(told, width)
+
+
+def _by_place(told: Iterable[tuple[str, str]], width: int) -> list[str]:
+    places: dict[str, list[str]] = {}
+    for place, said in told:
+        places.setdefault(place, []).append(said)
+    lines = []
+    for place, sentences in places.items():
+        lines += _wrapped(f"{place}:", width, indent="  ") if place else []
+        for said in sentences:
+            lines += _wrapped(said, width, indent="    " if place else "  ")
     return lines
+
+
+def _quality(one: Quality) -> str:
+    bounds = ""
+    if one.interval is not None:
+        low, high, level = (one.interval[name] for name in ("low", "high", "level"))
+        bounds = f", {100 * level:g} % interval {low:.4f} to {high:.4f}"
+    name = clean(one.key[0], limit=60)
+    return f"{name}: {clean(one.metric or 'quality')} {one.low:.4f}{bounds}"
+
+
+def _flips(found: Flips) -> str:
+    a, b = (clean(name, limit=60) for name in found.pair.names)
+    if found.flips is None:
+        return f"{a} and {b}: not compared, {clean(found.why, limit=200)}"
+    named = ", ".join(clean(one, limit=60) for one in found.ids[:_NAMED])
+    more = f" and {found.flips - _NAMED:,} more" if found.flips > _NAMED else ""
+    ids = f": {named}{more}" if named else ""
+    return f"{a} and {b}: {found.flips:,} of {found.entries:,}{ids}"
 
 
 def decision_lines(decision: Decision, *, width: int = WIDTH) -> list[str]:

@@ -164,17 +164,18 @@ def _phases(progress: dict[str, Any], width: int) -> Content:
         ready = progress.get("ready")
         said = "starting" if ready else "starting the measuring process (it imports torch)"
         return filled("▶ $x · $s", x=said, s=seconds(_number(progress, "elapsed_s")))
+    # A phase that has just begun, or in which nobody looks at the clock, shows no time.
+    took = _number(progress, "phase_s")
+    time = f" {seconds(took)}" if took else ""
+    current = filled("[b reverse]▶ $x[/]$time", x=fit(now, 20), time=time)
     shown = [
-        filled("[b reverse]▶ $x[/]", x=name)
-        if name == now
-        else filled("[$text-muted]$x[/]", x=name)
+        current if name == now else filled("[$text-muted]$x[/]", x=name)
         for name in PHASES
         if width >= 54 or name == now
     ]
     if now not in PHASES:
-        shown.append(filled("[b reverse]▶ $x[/]", x=fit(now, 20)))
-    words = filled(" for $s", s=seconds(_number(progress, "phase_s")))
-    return Content("  " if width >= 62 else " ").join(shown) + words
+        shown.append(current)
+    return Content("  " if width >= 62 else " ").join(shown)
 
 
 def _bar(progress: dict[str, Any], width: int) -> Content:
