@@ -307,7 +307,12 @@ def test_a_disk_that_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     campaign = made(tmp_path / "c")
     problem = only(check(campaign).blocking)
     assert problem.where == "disk" and "1000 B are free" in problem.what
-    seal(campaign)  # sealing needs little; running is what is blocked
+    with pytest.raises(Refused, match=r"of all open slots need about .* 1000 B are free"):
+        seal(campaign)
+    assert campaign.sealed_hash() is None
+    with monkeypatch.context() as roomy:
+        roomy.setattr("gpucost_tui.campaign.check.free_bytes", lambda _: (1 << 40, None))
+        seal(campaign)
     assert only(check(campaign).blocking).where == "disk"
 
 

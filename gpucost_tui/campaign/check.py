@@ -32,7 +32,7 @@ def check(campaign: Campaign, watch: Watch = NOBODY) -> Survey:
     """
     found = _sealed(campaign, watch) or survey(campaign, watch)
     watch.stage("Looking at disk and devices")
-    _disk(found, campaign)
+    look_at_disk(found, campaign)
     _device(found)
     return found
 
@@ -62,7 +62,8 @@ def _sealed(campaign: Campaign, watch: Watch) -> Survey | None:
     return found
 
 
-def _disk(found: Survey, campaign: Campaign) -> None:
+def look_at_disk(found: Survey, campaign: Campaign) -> None:
+    """Add what the disk stands in the way of: writing at all, or the predictions of all slots."""
     writable, why = is_writable(campaign.folder)
     if not writable:
         problem = Problem("disk", clean(why), "Choose a folder where you may write")

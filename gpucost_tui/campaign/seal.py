@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpucost_tui.campaign.check import look_at_disk
 from gpucost_tui.campaign.edit import alone
 from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.journal import Journal
@@ -42,6 +43,7 @@ def seal(
                 f"{clean(campaign.folder)}` (R1)",
             )
         found = survey(campaign, watch)
+        look_at_disk(found, campaign)  # whatever `check` calls blocking blocks
         if found.blocking:
             first = found.blocking[0]
             others = len(found.blocking) - 1
