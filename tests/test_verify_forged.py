@@ -109,6 +109,14 @@ def failed_pass_turned_completed_in_a_new_chain(folder: Path) -> None:
     rewrite(folder, records)
 
 
+def a_traceback_rewritten(folder: Path) -> None:
+    replace(folder / "attempts/0002-batch-4-r1/failure.txt", "Traceback", "It was the weather")
+
+
+def a_traceback_removed(folder: Path) -> None:
+    (folder / "attempts/0002-batch-4-r1/failure.txt").unlink()
+
+
 def prediction_files_exchanged(folder: Path) -> None:
     one, other = folder / FIRST, folder / SECOND
     (one / "predictions.parquet").rename(folder / "aside")
@@ -432,6 +440,8 @@ WAYS: list[tuple[Callable[[Path], None], str, str, str]] = [
         "completed",
     ),
     (failed_pass_turned_completed_in_a_new_chain, "verdict of attempt 2", "identifiers", "failed"),
+    (a_traceback_rewritten, "attempts/0002-batch-4-r1/failure.txt", "SHA-256", ""),
+    (a_traceback_removed, "attempts/0002-batch-4-r1/failure.txt", "SHA-256", "No such file"),
     (prediction_files_exchanged, f"{FIRST}/predictions.parquet", "SHA-256", ""),
     (an_id_renamed_in_the_predictions, f"{FIRST}/predictions.parquet", "SHA-256", ""),
     (an_id_renamed_in_the_predictions, "verdict of attempt 1, row, ids_match", "false", "true"),

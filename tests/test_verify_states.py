@@ -312,3 +312,14 @@ def test_a_folder_in_a_files_place(folder: Path, name: str) -> None:
     (folder / name).unlink()
     (folder / name).mkdir()
     assert any(name in one.where for one in verify([folder]).findings.differences)
+
+
+def test_a_traceback_without_a_recorded_hash_is_no_difference(folder: Path) -> None:
+    """Earlier versions recorded none."""
+    records = lines(folder)
+    for record in records:
+        record["data"].pop("failure_sha256", None)
+    rewrite(folder, records)
+    answer = verify([folder])
+    assert answer.ok, answer.findings.differences
+    assert any("no fingerprint" in sentence for sentence in answer.findings.notes)

@@ -41,6 +41,7 @@ class Attempt:
     error: str | None = None
     dimension: int | None = None  # length of the model's vectors, for an embedding
     interval: dict[str, Any] | None = None  # of its quality: low, high, level, method
+    failure_sha256: str | None = None  # of failure.txt
 
     @property
     def uses_slot(self) -> bool:
@@ -165,6 +166,7 @@ def _finished(state: State, event: Event) -> None:
     attempt.device_memory = data["device_memory"]
     attempt.error = data["error"]
     attempt.dimension = data.get("dimension")
+    attempt.failure_sha256 = data.get("failure_sha256")
     attempt.finished = True
 
 

@@ -14,6 +14,9 @@ from gpucost_tui.protocol.load import Source, parse, read_source
 from gpucost_tui.protocol.model import Protocol
 from gpucost_tui.text import clean
 
+#: An attempt's traceback, in the attempt's folder.
+FAILURE = "failure.txt"
+
 
 class Campaign:
     """The paths of one campaign. Cheap to make; reads files when asked."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpucost_tui.campaign.attempt import static_row
 from gpucost_tui.campaign.fold import Attempt, State, advance
-from gpucost_tui.campaign.folder import Campaign, Manifest
+from gpucost_tui.campaign.folder import FAILURE, Campaign, Manifest
 from gpucost_tui.campaign.journal import Journal, Tail
 from gpucost_tui.campaign.judge import Judge, Subject
 from gpucost_tui.campaign.private import Private
@@ -19,7 +19,7 @@ from gpucost_tui.campaign.slots import Slot
 from gpucost_tui.campaign.table import write_tables
 from gpucost_tui.engine.contract import Outcome
 from gpucost_tui.errors import EnvironmentLacks
-from gpucost_tui.files import sha256_file, sync_path, write_atomic
+from gpucost_tui.files import sha256_bytes, sha256_file, sync_path, write_atomic
 
 _LONGEST = 2000  # characters of an error or a note in the journal; failure.txt has it whole
 _NO_ROOM = re.compile(
@@ -73,7 +73,8 @@ class Record:
         return folder
 
     def finish(self, outcome: Outcome, folder: str) -> None:
-        """Record how an attempt ended; its full traceback goes to ``failure.txt``."""
+        """Record how an attempt ended; its full traceback goes to ``failure.txt``, whose hash the
+        journal keeps."""
         data = outcome.to_json()
         trace = data.pop("trace")
         del data["poisoned"]
@@ -81,7 +82,11 @@ class Record:
         data["notes"] = [self._told(note) for note in data["notes"]]
         data["missing"] = {name: self._told(why) for name, why in data["missing"].items()}
         if trace:
-            data["notes"] += self._failure(self.campaign.folder / folder, self.hide(trace))
+            text = self.hide(trace).encode("utf-8", "replace")
+            if unwritten := self._failure(self.campaign.folder / folder, text):
+                data["notes"].append(unwritten)
+            else:
+                data["failure_sha256"] = sha256_bytes(text)
         if path := data["row"].get("predictions_path"):
             data["row"]["predictions_path"] = f"{folder}/{path}"
         self.append("attempt_finished", data)
@@ -91,15 +96,15 @@ class Record:
         text = self.hide(text).encode("utf-8", "replace").decode()
         return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
-    def _failure(self, folder: Path, trace: str) -> list[str]:
+    def _failure(self, folder: Path, text: bytes) -> str | None:
         """Write the traceback. A disk that refuses it must not keep the attempt's end from the
-        journal."""
+        journal: it is told in a note."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_atomic(folder / "failure.txt", trace.encode("utf-8", "replace"))
+            write_atomic(folder / FAILURE, text)
         except OSError as error:
-            return [f"failure.txt could not be written ({error.strerror})"]
-        return []
+            return f"{FAILURE} could not be written ({error.strerror})"
+        return None
 
     def judged(self, attempt: Attempt) -> None:
         """Verify a finished attempt and record the verdict."""

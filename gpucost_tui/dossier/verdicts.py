@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from gpucost_tui.campaign.fold import Attempt, State
-from gpucost_tui.campaign.folder import Campaign, Manifest
+from gpucost_tui.campaign.folder import FAILURE, Campaign, Manifest
 from gpucost_tui.campaign.journal import Event
 from gpucost_tui.campaign.judge import Judge, Subject, Verdict
 from gpucost_tui.dossier.findings import Findings
@@ -58,6 +58,7 @@ def check_verdicts(
         if not attempt.finished:
             continue
         sound = _file(campaign, attempt, findings)
+        _traceback(campaign, attempt, findings)
         if attempt.number not in judged:
             findings.note(f"attempt {attempt.number} is not judged yet: the next run does it")
         elif attempt.row["deliverable"] in at_hand:
@@ -78,6 +79,23 @@ def _file(campaign: Campaign, attempt: Attempt, findings: Findings) -> bool:
         )
         return False
     findings.checked["prediction_files"] += 1
+    return _as_recorded(path, name, expected, findings)
+
+
+def _traceback(campaign: Campaign, attempt: Attempt, findings: Findings) -> None:
+    """Hold ``failure.txt`` against its recorded hash; earlier versions recorded none."""
+    name = f"{attempt.folder}/{FAILURE}"
+    path = _inside(campaign, name)
+    if attempt.failure_sha256 is not None and path is not None:
+        _as_recorded(path, name, attempt.failure_sha256, findings)
+    elif path is not None and path.exists():
+        findings.note(
+            f"{name} is a traceback for people: the journal has the error in a line, and no "
+            "fingerprint of the file"
+        )
+
+
+def _as_recorded(path: Path, name: str, expected: Any, findings: Findings) -> bool:
     try:
         found = sha256_file(path)
     except OSError as error:

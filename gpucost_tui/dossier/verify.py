@@ -218,11 +218,6 @@ def _draft(subject: Subject) -> bool:
 
 def _ends(subject: Subject) -> None:
     state, findings = subject.state, subject.findings
-    if any((subject.campaign.folder / "attempts").glob("*/failure.txt")):
-        findings.note(
-            "failure.txt files are tracebacks for people: the journal has the error in a line, and "
-            "no fingerprint of them."
-        )
     unfinished = ", ".join(str(attempt.number) for attempt in state.unfinished())
     if subject.live:
         findings.note("A runner is at work: what is verified is the record as it stood just now.")
