@@ -78,8 +78,8 @@ def look_at_disk(found: Survey, campaign: Campaign) -> None:
         found.problems.append(
             Problem(
                 "disk",
-                f"the predictions of all open slots need about {size(needed)}, {size(free)} "
-                "are free",
+                f"predictions of all open slots, journal, tables and logs need about {size(needed)}, "
+                f"{size(free)} are free",
                 "Make space, or move the campaign to a larger disk",
             )
         )
