@@ -78,15 +78,16 @@ def look_at_disk(found: Survey, campaign: Campaign) -> None:
         found.problems.append(
             Problem(
                 "disk",
-                f"predictions of all open slots, journal, tables and logs need about {size(needed)}, "
-                f"{size(free)} are free",
+                "predictions of all open slots, journal, tables and logs need about "
+                f"{size(needed)}, {size(free)} are free",
                 "Make space, or move the campaign to a larger disk",
             )
         )
 
 
 def needed_bytes(found: Survey, campaign: Campaign) -> int:
-    """Return about how many bytes the predictions of all open slots will take."""
+    """Return about how many bytes the predictions of all open slots, and what stands beside them,
+    will take."""
     facts = found.model_facts
     if found.protocol is None or found.task is None or facts is None:
         return _BASE_BYTES
