@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -295,6 +296,24 @@ def test_status_of_a_draft_and_of_a_damaged_journal(tmp_path: Path) -> None:
 # -- attempts -------------------------------------------------------------------------------------
 
 
+def test_the_raw_table_fits_a_terminal_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    made = parts.campaign(tmp_path / "c", measurement__process="thread", measurement__rounds=1)
+    parts.run_here(made)
+    leader, follower = pty.openpty()
+    words = [sys.executable, "-m", "gpucost_tui", "attempts", str(made.folder)]
+    subprocess.run(words, stdout=follower, env=parts.environment(COLUMNS="64"), check=True)
+    os.close(follower)
+    shown = b""
+    with contextlib.suppress(OSError), os.fdopen(leader, "rb", buffering=0) as terminal:
+        while piece := terminal.read(4096):
+            shown += piece
+    said = shown.decode()
+    head = said.splitlines()[0]
+    assert "outcome" in head and "padding" not in head and len(head) <= 64
+    assert "Too wide for this terminal: padding" in said
+    assert "padding" in parts.gpucost("attempts", made.folder).stdout.splitlines()[0]
+
+
 def test_the_views_of_the_raw_table(tmp_path: Path) -> None:
     made = parts.campaign(tmp_path / "c", measurement__process="thread", measurement__rounds=1)
     assert "No attempt yet" in parts.gpucost("attempts", made.folder).stdout
@@ -306,6 +325,8 @@ def test_the_views_of_the_raw_table(tmp_path: Path) -> None:
     assert "\x1b" not in shown
     assert "accepted" in shown
     assert "empty, no GPU was used: gpu\n" in shown
+    failed = next(line.split() for line in shown.splitlines() if " failed " in line)
+    assert failed[1:] == ["batch-4", "1", "failed", "0/24", "error", "-", "-", "-", *failed[-2:]]
     listed = json.loads(parts.gpucost("attempts", made.folder, "--json").stdout)
     assert [row["status"] for row in listed] == ["completed", "failed", "completed"]
     assert listed[0]["started_at"].endswith("Z")

@@ -8,7 +8,7 @@ from gpucost_tui.campaign.attempt import check_device, ensure_device
 from gpucost_tui.campaign.fold import joined
 from gpucost_tui.campaign.folder import Manifest
 from gpucost_tui.campaign.slots import schedule
-from gpucost_tui.cli.attempts import _notes, _status, _verdict
+from gpucost_tui.cli.attempts import _notes, _outcome, _status
 from gpucost_tui.errors import EnvironmentLacks, Refused, WrongUse
 from gpucost_tui.files import canonical_json
 from gpucost_tui.protocol.load import find, load
@@ -44,21 +44,24 @@ def test_a_device_that_is_not_there_uses_no_slot_up() -> None:
 
 
 def row(**values: object) -> dict[str, object]:
-    given = dict.fromkeys(("status", "finished_entries", "expected_ids", "corpus_accepted"))
+    given = dict.fromkeys(
+        ("status", "failure", "finished_entries", "expected_ids", "corpus_accepted")
+    )
     return {**given, "excluded": False, "round": 1, "attempt": 3, **values}
 
 
 @pytest.mark.parametrize("status", ["failed", "stopped", "interrupted"])
 def test_what_did_not_end_is_not_called_rejected(status: str) -> None:
     one = row(status=status, corpus_accepted=False, finished_entries=356, expected_ids=1000)
-    assert _verdict(one) == "-"
+    assert _outcome(one) == "-"
+    assert _outcome({**one, "failure": "out-of-memory"}) == "out-of-memory"
     assert _status(one) == f"{status} 356/1,000"
 
 
-def test_completed_passes_have_their_verdict() -> None:
-    assert _verdict(row(status="completed", corpus_accepted=False)) == "rejected"
-    assert _verdict(row(status="completed", corpus_accepted=True)) == "accepted"
-    assert _verdict(row(status="completed", round=0)) == "reference"
+def test_completed_passes_have_their_outcome() -> None:
+    assert _outcome(row(status="completed", corpus_accepted=False)) == "rejected"
+    assert _outcome(row(status="completed", corpus_accepted=True)) == "accepted"
+    assert _outcome(row(status="completed", round=0)) == "reference"
 
 
 def test_the_separator_of_reasons_stands_inside_none() -> None:

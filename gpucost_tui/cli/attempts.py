@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.cells import cell_len
 
 from gpucost_tui.cli.common import json_option, print_json, say, table
 
 if TYPE_CHECKING:
     from gpucost_tui.protocol.model import Protocol
+
+#: Columns that stand at the right.
+_FIGURES = ("#", "round", "quality", "pass", "padding", "peak")
 
 
 @click.command()
@@ -36,8 +42,11 @@ def attempts(place: str, as_json: bool, notes: bool) -> None:
     if not rows:
         click.echo("No attempt yet. `gpucost run` makes them.")
         return
-    click.echo(_table(rows))
+    shown, left_out = _table(rows, _width())
+    click.echo(shown)
     click.echo(f"\n{about}")
+    if left_out:
+        click.echo(f"Too wide for this terminal: {', '.join(left_out)}. --json has every column.")
     if notes:
         for row in rows:
             _notes(row)
@@ -87,27 +96,39 @@ def _quality(protocol: Protocol) -> str:
     )
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
+def _width() -> int | None:
+    """Return the cells of a line on a terminal; None where the table goes into a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _table(rows: list[dict[str, Any]], width: int | None) -> tuple[str, list[str]]:
+    """Return the table, and the columns that were left out so that it fits."""
     from gpucost_tui.text import clean, seconds, size
 
-    cells = [
-        [
-            str(row["attempt"]),
-            clean(row["variant"], limit=24),
-            str(row["round"]),
-            _status(row),
-            _verdict(row),
-            "-" if row["quality"] is None else f"{row['quality']:.4f}",
-            seconds(row["pass_s"]),
-            "-" if row["padding_ratio"] is None else f"{row['padding_ratio']:.2f}",
-            size(_peak(row)),
-            clean(row["failure"] or ""),
-        ]
-        for row in rows
-    ]
-    headers = ["#", "variant", "round", "status", "verdict", "quality", "pass", "padding"]
-    headers += ["peak", "failure"]
-    return table(headers, cells, right=(0, 2, 5, 6, 7, 8))
+    columns = {
+        "#": [str(row["attempt"]) for row in rows],
+        "variant": [clean(row["variant"], limit=24) for row in rows],
+        "round": [str(row["round"]) for row in rows],
+        "status": [_status(row) for row in rows],
+        "outcome": [_outcome(row) for row in rows],
+        "quality": ["-" if row["quality"] is None else f"{row['quality']:.4f}" for row in rows],
+        "pass": [seconds(row["pass_s"]) for row in rows],
+        "padding": [_ratio(row["padding_ratio"]) for row in rows],
+        "peak": [size(_peak(row)) for row in rows],
+    }
+    left_out = []
+    for name in ("padding", "peak", "round"):
+        needed = sum(max(map(cell_len, [head, *cells])) + 2 for head, cells in columns.items()) - 2
+        if width is not None and needed > width:
+            del columns[name]
+            left_out.append(name)
+    heads = list(columns)
+    right = [heads.index(name) for name in _FIGURES if name in columns]
+    return table(heads, list(zip(*columns.values(), strict=True)), right), left_out
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _peak(row: dict[str, Any]) -> int | None:
@@ -117,11 +138,15 @@ def _peak(row: dict[str, Any]) -> int | None:
     return on_host if on_device is None else on_device
 
 
-def _verdict(row: dict[str, Any]) -> str:
+def _outcome(row: dict[str, Any]) -> str:
+    """Return the verdict, or the kind of the failure: a pass that did not end was not judged, and
+    is no rejection (R38)."""
+    from gpucost_tui.text import clean
+
     if row["excluded"]:
         return "excluded"
     if row["status"] in ("failed", "stopped", "interrupted"):
-        return "-"  # a pass that did not end was not judged: no rejection (R38)
+        return clean(row["failure"] or "-")
     if row["corpus_accepted"] is None:
         return "reference" if row["round"] == 0 and row["status"] == "completed" else "-"
     return "accepted" if row["corpus_accepted"] else "rejected"
