@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import DataTable, Input
+from textual.widgets import DataTable, Input, Static
 from tui_support import (
     HOSTILE,
     SIZES,
     WIDE,
     app_on,
     assert_harmless,
+    at_rest,
     corpus_file,
     draft_campaign,
     pressed,
@@ -29,6 +30,7 @@ from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.journal import Journal
 from gpucost_tui.tui.app import GpucostApp
 from gpucost_tui.tui.form import Field
+from gpucost_tui.tui.home import HomeScreen
 from gpucost_tui.tui.listing import Lister
 from gpucost_tui.tui.new_campaign import NewCampaignDialog, concerned
 from gpucost_tui.tui.work import Work
@@ -104,6 +106,29 @@ async def test_the_open_campaign_is_told_by_whatever_path(
         await until(pilot, lambda: "open now" in screen_text(app))
         await pressed(pilot, "enter")
         assert app.snapshot.folder == campaign.folder and app.snapshot.status is not None
+
+
+async def test_what_a_width_shows_does_not_hang_on_the_width_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that just fit: with a scrollbar they would not, and it would be needed."""
+    lines = "\n".join(["x" * 78] * 9)
+    about = "#about"
+    monkeypatch.setattr(
+        HomeScreen, "_about", lambda self: self.query_one(about, Static).update(lines)
+    )
+    sealed_campaign(tmp_path / "c")
+    app = app_on(here=tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await listed(pilot, app, 1)
+        shown = []
+        for width in (70, 100):
+            await pilot.resize_terminal(width, 24)
+            await at_rest(pilot)
+            await pilot.resize_terminal(80, 24)
+            shown.append(await at_rest(pilot))
+        assert shown[0] == shown[1]
+        assert shown[0].count("x" * 78) == 9
 
 
 async def test_recent_campaigns_elsewhere_are_listed_and_forgotten(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tui_support import (
     WIDE,
     app_on,
     assert_harmless,
+    at_rest,
     draft_campaign,
     pressed,
     screen_text,
@@ -40,18 +41,6 @@ _READY: dict[str, Callable[[Any], object]] = {
     "attempts": lambda screen: screen.shown is not None,
     "pricing": lambda screen: screen.entries and screen.facts.name,
 }
-
-
-async def at_rest(pilot: Pilot[Any]) -> str:
-    """Return the screen once it has stayed the same for a while, without notices."""
-    seen, same = "", 0
-    while same < 10:  # the test's own limit ends what never rests
-        pilot.app.clear_notifications()
-        await pilot.pause(0.02)
-        now = screen_text(pilot.app)
-        same = same + 1 if now == seen else 0
-        seen = now
-    return seen
 
 
 async def everywhere(pilot: Pilot[Any]) -> None:

@@ -133,6 +133,18 @@ async def until(
     await pilot.pause()
 
 
+async def at_rest(pilot: Pilot[Any]) -> str:
+    """Return the screen once it has stayed the same for a while, without notices."""
+    seen, same = "", 0
+    while same < 10:  # the test's own limit ends what never rests
+        pilot.app.clear_notifications()
+        await pilot.pause(0.02)
+        now = screen_text(pilot.app)
+        same = same + 1 if now == seen else 0
+        seen = now
+    return seen
+
+
 async def pressed(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys, one after the other, each handled."""
     for key in keys:

@@ -32,7 +32,7 @@ def check(campaign: Campaign, watch: Watch = NOBODY) -> Survey:
     """
     found = _sealed(campaign, watch) or survey(campaign, watch)
     watch.stage("Looking at disk and devices")
-    look_at_disk(found, campaign)
+    _disk(found, campaign)
     _device(found)
     return found
 
@@ -62,13 +62,17 @@ def _sealed(campaign: Campaign, watch: Watch) -> Survey | None:
     return found
 
 
-def look_at_disk(found: Survey, campaign: Campaign) -> None:
-    """Add what the disk stands in the way of: writing at all, or the predictions of all slots."""
+def _disk(found: Survey, campaign: Campaign) -> None:
     writable, why = is_writable(campaign.folder)
-    if not writable:
+    if writable:
+        look_at_room(found, campaign)
+    else:
         problem = Problem("disk", clean(why), "Choose a folder where you may write")
         found.problems.append(problem)
-        return
+
+
+def look_at_room(found: Survey, campaign: Campaign) -> None:
+    """Add a problem where the disk has no room for the predictions of all open slots."""
     free, why = free_bytes(campaign.folder)
     if free is None:
         found.problems.append(Problem("disk", clean(why), "Check the disk", blocking=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucost_tui.campaign.check import look_at_disk
+from gpucost_tui.campaign.check import look_at_room
 from gpucost_tui.campaign.edit import alone
 from gpucost_tui.campaign.folder import Campaign, Manifest
 from gpucost_tui.campaign.journal import Journal
@@ -43,7 +43,7 @@ def seal(
                 f"{clean(campaign.folder)}` (R1)",
             )
         found = survey(campaign, watch)
-        look_at_disk(found, campaign)  # whatever `check` calls blocking blocks
+        look_at_room(found, campaign)  # a disk that takes nothing says so itself, below
         if found.blocking:
             first = found.blocking[0]
             others = len(found.blocking) - 1
