@@ -165,17 +165,19 @@ def main(words: list[str] | None = None) -> int:
         parser.error("--batch and --length are at least 1")
     if not chosen.model.is_dir():
         parser.error(f"there is no folder {chosen.model}")
-    found = environment()
-    gpus = found["gpus"] or "none: estimate only"
-    torch_here = found["torch"] or "not installed"
-    print(f"Python {found['python']}, torch {torch_here}, GPUs: {gpus}")
     settings = {
         "batch": chosen.batch,
         "length": chosen.length,
         "dtype": chosen.dtype,
         "attention": chosen.attention,
     }
-    print(f"estimated: {shown(estimate(chosen.model, **settings))}")
+    # Before torch is loaded: a wrong file says so at once.
+    guess = estimate(chosen.model, **settings)
+    found = environment()
+    gpus = found["gpus"] or "none: estimate only"
+    torch_here = found["torch"] or "not installed"
+    print(f"Python {found['python']}, torch {torch_here}, GPUs: {gpus}")
+    print(f"estimated: {shown(guess)}")
     if chosen.observe:
         seen = observe(chosen.model, **settings)
         missing = "nothing: there is no GPU that torch and transformers could use"
