@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.schema import SCHEMA
 
 
 def frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:

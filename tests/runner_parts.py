@@ -193,7 +193,7 @@ def nobody_left(made: Campaign) -> bool:
 
 def sound(made: Campaign, slots: Sequence[int] | None = None) -> None:
     """Assert what holds after any history: chain, table, slots, nothing lost or doubled."""
-    from gpucost_tui.campaign.columns import SCHEMA
+    from gpucost_tui.campaign.schema import SCHEMA
     from gpucost_tui.campaign.table import raw_table
 
     now = state(made)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpucost_tui.analysis.table import FOR_COMPARE, FOR_DECIDE, read_table
-from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.schema import SCHEMA
 from gpucost_tui.errors import InputError, WrongUse
 
 HEADER = "variant,round,status,pass_s"

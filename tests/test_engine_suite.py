@@ -10,7 +10,7 @@ import engine_parts as parts
 import polars as pl
 import pytest
 
-from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.schema import SCHEMA
 from gpucost_tui.engine.attempt import COLUMNS
 from gpucost_tui.engine.rows import PASS_COLUMNS
 from gpucost_tui.files import sha256_file

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpucost_tui.campaign.columns import DEVICE_SCHEMA, SCHEMA
 from gpucost_tui.campaign.fold import State, advance, fold, missing_text
 from gpucost_tui.campaign.journal import Event
+from gpucost_tui.campaign.schema import DEVICE_SCHEMA, SCHEMA
 from gpucost_tui.campaign.slots import rotated, schedule
 from gpucost_tui.campaign.table import device_table, raw_table, rows_json
 from gpucost_tui.errors import Differs

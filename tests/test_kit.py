@@ -245,6 +245,6 @@ def test_the_empty_raw_table_has_every_column_once() -> None:
     columns = text.strip().split(",")
     assert len(columns) == len(set(columns)) == 71
     assert (columns[0], columns[-2:]) == ("attempt", ["missing", "notes"])
-    from gpucost_tui.campaign.columns import SCHEMA
+    from gpucost_tui.campaign.schema import SCHEMA
 
     assert columns == list(SCHEMA)

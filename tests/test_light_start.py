@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import runner_parts as parts
 
 HEAVY = ("torch", "transformers", "polars", "textual", "pydantic", "numpy", "sklearn", "rich")
 WORDS = {
@@ -44,6 +46,15 @@ def test_nothing_heavy_is_loaded(name: str) -> None:
     status, loaded = said.stderr.splitlines()[-2:]
     assert status == f"status {2 if name == 'unknown gpu' else 0}", said.stderr
     assert loaded.split() == ["loaded"]
+
+
+@pytest.mark.parametrize("word", ["status", "stop", "pause"])
+def test_words_typed_during_a_run_load_no_library_of_numbers(tmp_path: Path, word: str) -> None:
+    made = parts.campaign(tmp_path / "c", measurement__process="thread", measurement__rounds=1)
+    parts.run_here(made)
+    probe = [sys.executable, "-c", PROBE, ",".join(HEAVY), word, made.folder]
+    said = subprocess.run(probe, capture_output=True, text=True, check=True)
+    assert set(said.stderr.splitlines()[-1].split()) <= {"loaded", "pydantic"}, said.stderr
 
 
 def test_the_probe_sees_what_is_loaded() -> None:

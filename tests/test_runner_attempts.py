@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 import runner_parts as parts
 
-from gpucost_tui.campaign.columns import SCHEMA
 from gpucost_tui.campaign.fold import State
 from gpucost_tui.campaign.folder import Campaign
 from gpucost_tui.campaign.runner import Options
+from gpucost_tui.campaign.schema import SCHEMA
 from gpucost_tui.campaign.table import raw_table
 
 ROTATED = ["batch-1", "batch-4", "batch-8", "batch-4", "batch-8", "batch-1"]

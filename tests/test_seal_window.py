@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from campaign_parts import template
 
-from gpucost_tui.campaign.columns import SCHEMA
 from gpucost_tui.campaign.fold import Attempt, State
+from gpucost_tui.campaign.schema import SCHEMA
 from gpucost_tui.campaign.slots import schedule
 from gpucost_tui.campaign.window import need
 from gpucost_tui.errors import InputError

@@ -27,10 +27,10 @@ from tui_support import (
 )
 
 from gpucost_tui.analysis.table import read_table
-from gpucost_tui.campaign.columns import SCHEMA
 from gpucost_tui.campaign.create import Inputs, create
 from gpucost_tui.campaign.fold import fold
 from gpucost_tui.campaign.folder import Campaign
+from gpucost_tui.campaign.schema import SCHEMA
 from gpucost_tui.campaign.seal import seal
 from gpucost_tui.campaign.table import raw_table
 from gpucost_tui.errors import InputError

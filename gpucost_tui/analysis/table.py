@@ -27,7 +27,7 @@ from gpucost_tui.analysis.cells import (
     bounded,
     parse,
 )
-from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.schema import SCHEMA
 from gpucost_tui.errors import InputError, WrongUse
 from gpucost_tui.text import clean, listed
 

@@ -10,16 +10,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-import polars as pl
-
-_TEXT = pl.String
-_TIME = pl.Datetime("us", "UTC")
-_COUNT = pl.Int64
-_SECONDS = pl.Float64
-_FLAG = pl.Boolean
+_TEXT, _TIME, _COUNT, _SECONDS, _FLAG = "text", "time", "count", "float", "flag"
 
 #: name -> (type, meaning), in the order of the files
-_COLUMNS: dict[str, tuple[pl.DataType | type[pl.DataType], str]] = {
+_COLUMNS: dict[str, tuple[str, str]] = {
     "attempt": (_COUNT, "number of the attempt in this campaign, from 1"),
     "campaign": (_TEXT, "name in the protocol"),
     "manifest": (_TEXT, "SHA-256 of the sealed manifest: the campaign's identity"),
@@ -93,14 +87,15 @@ _COLUMNS: dict[str, tuple[pl.DataType | type[pl.DataType], str]] = {
     "notes": (_TEXT, "errors and paths in words"),
 }
 
-SCHEMA: pl.Schema = pl.Schema({name: kind for name, (kind, _) in _COLUMNS.items()})
+NAMES: tuple[str, ...] = tuple(_COLUMNS)
+KINDS: dict[str, str] = {name: kind for name, (kind, _) in _COLUMNS.items()}
 MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _COLUMNS.items()}
 
 _REACHED = "phase in which it was reached (load, compile, warm-up, pass)"
 _AT = "seconds from the attempt's load to the sample that saw it; 10 Hz and the ends of phases"
 
 #: One row per attempt and device (device_memory.csv): name -> (type, meaning)
-_DEVICE_COLUMNS: dict[str, tuple[pl.DataType | type[pl.DataType], str]] = {
+_DEVICE_COLUMNS: dict[str, tuple[str, str]] = {
     "attempt": (_COUNT, "number of the attempt"),
     "device": (_COUNT, "index as torch counts the devices that it may see"),
     "name": (_TEXT, "model of the device"),
@@ -120,7 +115,7 @@ _DEVICE_COLUMNS: dict[str, tuple[pl.DataType | type[pl.DataType], str]] = {
     "peak_process_used_at_s": (_SECONDS, _AT),
     "missing": (_TEXT, "why cells of this row are empty: 'column: reason; …'"),
 }
-DEVICE_SCHEMA: pl.Schema = pl.Schema({name: kind for name, (kind, _) in _DEVICE_COLUMNS.items()})
+DEVICE_KINDS: dict[str, str] = {name: kind for name, (kind, _) in _DEVICE_COLUMNS.items()}
 DEVICE_MEANING: dict[str, str] = {name: meaning for name, (_, meaning) in _DEVICE_COLUMNS.items()}
 
 

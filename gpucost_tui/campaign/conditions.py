@@ -23,7 +23,7 @@ from typing import Literal
 
 import polars as pl
 
-from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.schema import SCHEMA
 from gpucost_tui.protocol.load import Source
 from gpucost_tui.protocol.model import Protocol
 from gpucost_tui.protocol.problem import Problem

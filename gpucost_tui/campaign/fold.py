@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpucost_tui.campaign import acts
-from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.columns import NAMES
 from gpucost_tui.campaign.journal import Event
 from gpucost_tui.campaign.slots import Slot, schedule
 from gpucost_tui.errors import Differs
@@ -139,7 +139,7 @@ def _started(state: State, event: Event) -> None:
     state.acts.export_s = None  # what was exported before is not the whole campaign
     data = event.data
     fixed = data.get("missing", {})
-    row: dict[str, Any] = dict.fromkeys(SCHEMA)
+    row: dict[str, Any] = dict.fromkeys(NAMES)
     row.update(data["row"], attempt=data["attempt"], started_at=event.time, excluded=False)
     state.attempts[data["attempt"]] = Attempt(
         number=data["attempt"],
@@ -205,7 +205,7 @@ def missing_text(attempt: Attempt) -> str | None:
     row, reasons = attempt.row, attempt.missing
     otherwise = reasons.get("*") or (_NOT_JUDGED if attempt.finished else _NO_END)
     parts = []
-    for name in SCHEMA:
+    for name in NAMES:
         if name in _NOT_MEASURED:
             continue
         if row[name] is None:

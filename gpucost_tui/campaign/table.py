@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from gpucost_tui.campaign.columns import DEVICE_SCHEMA, SCHEMA
 from gpucost_tui.campaign.fold import Attempt, State, joined, missing_text
 from gpucost_tui.campaign.peaks import reached
+from gpucost_tui.campaign.schema import DEVICE_SCHEMA, SCHEMA
 from gpucost_tui.files import replacing, write_atomic
 
 _TIMES = ("started_at", "ended_at")

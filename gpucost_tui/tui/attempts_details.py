@@ -116,6 +116,6 @@ def reasons_of(missing: str | None) -> Iterator[tuple[str, str]]:
 
 @cache
 def _starts() -> re.Pattern[str]:
-    from gpucost_tui.campaign.columns import SCHEMA
+    from gpucost_tui.campaign.columns import NAMES
 
-    return re.compile(rf"(?:^|; )({'|'.join(map(re.escape, SCHEMA))}): ")
+    return re.compile(rf"(?:^|; )({'|'.join(map(re.escape, NAMES))}): ")

@@ -29,7 +29,7 @@ from typing import Any
 import polars as pl
 
 from gpucost_tui.analysis.table import read_table
-from gpucost_tui.campaign.columns import SCHEMA
+from gpucost_tui.campaign.schema import SCHEMA
 from gpucost_tui.tui.app import GpucostApp
 from gpucost_tui.tui.attempts import AttemptsScreen
 from gpucost_tui.tui.table_view import VirtualTable
