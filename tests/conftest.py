@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 # The hub's client reads this once, at its import, which a fixture of a whole module may cause
 # before any test begins.
 os.environ["HF_HUB_OFFLINE"] = "1"
+
+# A worker holds half a million objects of libraries, which the collector need not go through every
+# few hundred new ones.
+gc.set_threshold(100_000, 20, 50)
 
 _UNSET = (
     "GPUCOST_DEBUG",

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn import metrics
 
 from gpucost_tui.tasks import intervals
-from gpucost_tui.tasks.intervals import METRICS, bootstrap_labels, bootstrap_mean, wilson
+from gpucost_tui.tasks.intervals import LEVEL, METRICS, bootstrap_labels, bootstrap_mean, wilson
 
 
-def test_wilson_matches_the_textbook() -> None:
-    found = wilson(880, 1000)
-    assert found is not None
-    share, n, z = 0.88, 1000, 1.959963984540054
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * (share * (1 - share) / n + z**2 / (4 * n**2)) ** 0.5 / (1 + z**2 / n)
-    assert (found.low, found.high) == pytest.approx((middle - half, middle + half), abs=1e-12)
+@pytest.mark.parametrize("level", [0.9, LEVEL, 0.999])
+@pytest.mark.parametrize("total", [1, 7, 1000, 10_000_000])
+def test_wilson_is_scipys(total: int, level: float) -> None:
+    for correct in sorted({0, 1, total // 3, 88 * total // 100, total - 1, total}):
+        found = wilson(correct, total, level)
+        expected = binomtest(correct, total).proportion_ci(level, method="wilson")
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-12, abs=1e-15)
+
+
+def test_wilson_without_entries_and_with_counts_that_cannot_be() -> None:
     assert wilson(0, 0) is None
-    whole = wilson(10, 10)
-    assert whole is not None and whole.high == pytest.approx(1) and whole.low < 0.75
-    with pytest.raises(ValueError):
-        wilson(11, 10)
+    for correct, total in ((11, 10), (-1, 10), (1, 0)):
+        with pytest.raises(ValueError):
+            wilson(correct, total)
 
 
 @pytest.mark.parametrize("seed", range(4))

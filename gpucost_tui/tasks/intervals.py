@@ -5,12 +5,14 @@ the normal interval of a mean over very many entries, where both agree. They des
 the corpus's entries, and nothing else: neither another corpus nor another run.
 
 Sources: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-Journal of the American Statistical Association 22 (1927), through scipy; B. Efron and
-R. J. Tibshirani, *An Introduction to the Bootstrap* (1993), chapter 13.
+Journal of the American Statistical Association 22 (1927); B. Efron and R. J. Tibshirani,
+*An Introduction to the Bootstrap* (1993), chapter 13. Quantiles are scipy.special's:
+``scipy.stats`` takes as long to load as many a pass, and every run would load it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -45,12 +47,16 @@ def wilson(correct: int, total: int, level: float = LEVEL) -> Interval | None:
     Raises:
         ValueError: More correct answers than entries, or negative counts.
     """
-    from scipy.stats import binomtest
-
     if total == 0 and correct == 0:
         return None
-    found = binomtest(correct, total).proportion_ci(confidence_level=level, method="wilson")
-    return Interval(float(found.low), float(found.high), level, "wilson")
+    if not 0 <= correct <= total:
+        raise ValueError(f"{correct} correct answers among {total} entries")
+    square = _quantile(level) ** 2
+    middle = correct + square / 2
+    half = math.sqrt(square * (correct * (total - correct) / total + square / 4))
+    low = 0.0 if correct == 0 else (middle - half) / (total + square)
+    high = 1.0 if correct == total else (middle + half) / (total + square)
+    return Interval(low, high, level, "wilson")
 
 
 def bootstrap_mean(
@@ -139,11 +145,16 @@ def _resampled(
         yield metric(drawn.reshape(few, size, size))
 
 
-def _normal(each: NDArray[np.float64], level: float) -> Interval:
-    from scipy.stats import norm
+def _quantile(level: float) -> float:
+    """Return how many standard deviations around its mean hold ``level`` of a normal variable."""
+    from scipy.special import ndtri
 
+    return float(ndtri(0.5 + level / 2))
+
+
+def _normal(each: NDArray[np.float64], level: float) -> Interval:
     middle, error = float(each.mean()), float(each.std(ddof=1)) / len(each) ** 0.5
-    half = float(norm.ppf(0.5 + level / 2)) * error
+    half = _quantile(level) * error
     return Interval(middle - half, middle + half, level, "normal")
 
 
