@@ -14,6 +14,7 @@ from tui_support import (
     SIZES,
     app_on,
     assert_harmless,
+    at_rest,
     pressed,
     screen_text,
     sealed_campaign,
@@ -110,6 +111,16 @@ async def test_the_footer_fits_80_columns(tmp_path: Path, place: str) -> None:
 
         await until(pilot, lambda: app.current_mode == place and last() > 0)
         assert last() <= 80
+
+
+async def test_the_help_keeps_its_title_in_sight_at_every_size(tmp_path: Path) -> None:
+    app = app_on(sealed_campaign(tmp_path / "c").folder)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pressed(pilot, "5", "question_mark")
+        for size in (*SIZES, (80, 40), (100, 30), (60, 20), (40, 12)):
+            await pilot.resize_terminal(*size)
+            assert "Help  escape closes" in await at_rest(pilot), size
+            assert not app.screen.query_one(".dialog").show_vertical_scrollbar, size
 
 
 async def test_help_tells_of_what_has_the_focus(tmp_path: Path) -> None:
